@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 )
 
@@ -94,7 +95,7 @@ func (c *tableSweep) Run(ctx context.Context) (int, error) {
 		Worker: sweepWorker, Owner: "bench/" + c.name, Lease: 30 * time.Second,
 		PollMin: 10 * time.Millisecond, PollMax: time.Second, StopTime: time.Minute,
 		Observe: worker.Observer{Read: watch.read}, Log: slog.New(slog.DiscardHandler),
-	}, worker.Table{Source: c.source, PageSize: c.page, PageTimeout: 5 * time.Second})
+	}, worker.Table{Source: c.source, Paging: worker.NewPaging(store.Paging{PageSize: c.page, PageTimeout: 5})})
 	c.pace.start(c.rows)
 	ended := make(chan error, 1)
 	go func() { ended <- table.Run(ctx) }()

@@ -126,13 +126,16 @@ func New(pool *pgxpool.Pool, c Config) (*Client, error) {
 //	tidemark route go-live WORKER.DOMAIN.TYPE --reason '…'
 func (c *Client) Run(ctx context.Context) error {
 	bridge := worker.NewBridge(c.connect, c.config.Logger)
-	besides := worker.Besides{}
-	if len(c.handlers) > 0 {
-		besides.Registry = bridge.Tell
-	}
+	tables := pagings{}
+	besides := worker.Besides{Registry: func(all store.Registry) {
+		if len(c.handlers) > 0 {
+			bridge.Tell(all)
+		}
+		tables.hear(all)
+	}}
 	owner := newOwner()
 	poll := worker.NewPoller(c.pool, owner, c.config.Lease, c.config.PollMax, c.config.Logger, besides)
-	return c.run(ctx, worker.Options{Owner: owner, Poll: poll, Wake: bridge.Waker()}, poll.Run, bridge.Run)
+	return c.run(ctx, worker.Options{Owner: owner, Poll: poll, Wake: bridge.Waker()}, tables, poll.Run, bridge.Run)
 }
 
 // Drain handles all that is committed and due, and returns when nothing is left to do: for tests, and for programs that a timer
@@ -142,14 +145,14 @@ func (c *Client) Run(ctx context.Context) error {
 // It returns tidemark.ErrGateClosed if a gate is closed or another instance has the cursor, and the error of ctx if that ends
 // first.
 func (c *Client) Drain(ctx context.Context) error {
-	return cmp.Or(c.run(ctx, worker.Options{Owner: newOwner(), Drain: true}), ctx.Err())
+	return cmp.Or(c.run(ctx, worker.Options{Owner: newOwner(), Drain: true}, pagings{}), ctx.Err())
 }
 
 // Register creates the worker, its cursor and a route for each handler, where they are missing: off, in dry run and behind closed
 // gates. Run and Drain do so too. It is for a deployment that registers before the program runs, and for tests
 // (tidemarktest.GoLive).
 func (c *Client) Register(ctx context.Context) error {
-	_, err := c.workers(ctx, worker.Options{})
+	_, err := c.workers(ctx, worker.Options{}, pagings{})
 	return err
 }
 
@@ -160,7 +163,7 @@ func newOwner() string {
 }
 
 // run registers the handlers and runs a worker for each cursor until all have returned, and the others beside them.
-func (c *Client) run(ctx context.Context, o worker.Options, beside ...func(context.Context)) error {
+func (c *Client) run(ctx context.Context, o worker.Options, p pagings, beside ...func(context.Context)) error {
 	if !c.begin() {
 		return errors.New("tidemark: the client runs already")
 	}
@@ -176,7 +179,7 @@ func (c *Client) run(ctx context.Context, o worker.Options, beside ...func(conte
 		return fmt.Errorf("tidemark: the pool has at most %d connections, and %d are needed: 3, and Config.Concurrency (%d) for each "+
 			"of %d handlers; set pool_max_conns in its URL", most, needed, c.config.Concurrency, len(c.handlers))
 	}
-	workers, err := c.workers(ctx, o)
+	workers, err := c.workers(ctx, o, p)
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -242,11 +245,11 @@ func (c *Client) register(call string, isNil bool, twice func() bool, add func()
 }
 
 // workers registers the handlers and returns a worker for each of their cursors.
-func (c *Client) workers(ctx context.Context, o worker.Options) ([]*worker.Worker, error) {
+func (c *Client) workers(ctx context.Context, o worker.Options, p pagings) ([]*worker.Worker, error) {
 	if err := store.CheckSchema(ctx, c.pool); err != nil {
 		return nil, fmt.Errorf("tidemark: %w", err)
 	}
-	workers, err := c.tables(ctx, o)
+	workers, err := c.tables(ctx, o, p)
 	if err != nil || len(c.handlers) == 0 {
 		return workers, tidemark.AsError(err)
 	}

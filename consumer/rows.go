@@ -50,8 +50,20 @@ type rowsRegistration struct {
 	handler RowsHandler
 }
 
-// tables registers the handlers of rows and returns a worker for each of their shards.
-func (c *Client) tables(ctx context.Context, o worker.Options) ([]*worker.Worker, error) {
+// pagings are those of the workers of rows, by the names of their cursors.
+type pagings map[string]*worker.Paging
+
+// hear takes what operators have changed.
+func (p pagings) hear(all store.Registry) {
+	for _, c := range all.Tables {
+		if paging := p[store.CursorName(c.Worker, c.Source, c.Shard)]; paging != nil {
+			paging.Set(c.Paging)
+		}
+	}
+}
+
+// tables registers the handlers of rows and returns a worker for each of their shards, whose pagings it adds to p.
+func (c *Client) tables(ctx context.Context, o worker.Options, p pagings) ([]*worker.Worker, error) {
 	o.Wake = nil // writers of a table wake no worker
 	name := c.config.Worker + ".rows"
 	var tables []*worker.Worker
@@ -61,9 +73,10 @@ func (c *Client) tables(ctx context.Context, o worker.Options) ([]*worker.Worker
 			return nil, err
 		}
 		for _, s := range shards {
+			paging := worker.NewPaging(s.Paging)
+			p[store.CursorName(name, r.source, s.Shard)] = paging
 			tables = append(tables, worker.New(c.pool, c.options(name, o), worker.Table{
-				Source: r.source, Shard: s.Shard, PageSize: s.PageSize,
-				PageTimeout: time.Duration(s.PageTimeout * float64(time.Second)), Handle: r.handle,
+				Source: r.source, Shard: s.Shard, Paging: paging, Handle: r.handle,
 			}))
 		}
 	}

@@ -205,6 +205,21 @@ func TestRowsHandlerTakesTooLong(t *testing.T) {
 	p.eventually(dead)
 }
 
+// A page_timeout that an operator changes counts for the program that runs.
+func TestRowsPageTimeoutChanges(t *testing.T) {
+	t.Parallel()
+	p := startRows(t, `"page_timeout": "200 ms", "retry_policy": {"base_seconds": 0.1, "max_attempts": 100}`, func(ctx context.Context, tx pgx.Tx, rows []consumer.Row) error {
+		if _, err := tx.Exec(ctx, `select pg_sleep(0.5)`); err != nil {
+			return err
+		}
+		return noteRows(ctx, tx, rows)
+	})
+	p.born("a")
+	p.eventually(`select snapshot ->> 'name' from tidemark.pending_row where last_error like '%longer than 200ms%'`, "a")
+	p.exec(`select tidemark.worker_set('billing.rows', '{"page_timeout": "5 s"}')`)
+	p.eventually(effects, "a")
+}
+
 // Two programs take turns; what one had begun when it was stopped, or replaced, is done once.
 func TestRowsTwoInstances(t *testing.T) {
 	t.Parallel()

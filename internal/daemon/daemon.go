@@ -69,6 +69,7 @@ type Daemon struct {
 	stopping   bool // no more workers are started
 	running    map[string]*worker.Worker
 	deliverers map[string]*deliver.Deliverer // of the workers that run
+	paging     map[string]*worker.Paging     // likewise
 	workers    sync.WaitGroup
 }
 
@@ -98,7 +99,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		owner:   c.Name + "/" + rand.Text()[:8],
 		made:    time.Now(),
 		jobs:    make(chan struct{}, 1),
-		running: map[string]*worker.Worker{}, deliverers: map[string]*deliver.Deliverer{},
+		running: map[string]*worker.Worker{}, deliverers: map[string]*deliver.Deliverer{}, paging: map[string]*worker.Paging{},
 		watched: &watched{log: o.Log, born: time.Now()},
 	}
 	if err := d.check(ctx); err != nil {
@@ -343,7 +344,7 @@ func (d *Daemon) closePools() {
 	}
 }
 
-// supervise starts the workers of the database that do not run yet.
+// supervise starts the workers of the database that do not run yet, and tells those of tables that run what was changed.
 func (d *Daemon) supervise(ctx context.Context, all store.Registry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -374,11 +375,16 @@ func (d *Daemon) supervise(ctx context.Context, all store.Registry) {
 	}
 	for _, c := range all.Tables {
 		name := store.CursorName(c.Worker, c.Source, c.Shard)
-		if !ours(c.Worker, name) {
+		if paging := d.paging[name]; paging != nil {
+			paging.Set(c.Paging)
+		}
+		if c.Handler == "go" || !ours(c.Worker, name) {
 			continue
 		}
+		paging := worker.NewPaging(c.Paging)
+		d.paging[name] = paging
 		d.start(ctx, name, worker.New(d.pool, d.workerOptions(c.Worker, d.metrics.of(c.Worker, c.Source, c.Shard)), worker.Table{
-			Source: c.Source, Shard: c.Shard, PageSize: c.PageSize, PageTimeout: time.Duration(c.PageTimeout * float64(time.Second)),
+			Source: c.Source, Shard: c.Shard, Paging: paging,
 		}))
 	}
 }
@@ -403,6 +409,7 @@ func (d *Daemon) start(ctx context.Context, name string, w *worker.Worker) {
 		defer d.mu.Unlock()
 		delete(d.running, name)
 		delete(d.deliverers, name)
+		delete(d.paging, name)
 	})
 }
 

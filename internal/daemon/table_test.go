@@ -55,3 +55,33 @@ select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.sql.
 		}
 	}
 }
+
+// A page_timeout that an operator changes counts for the worker that runs: a row that takes longer than the old one is taken.
+func TestDaemonTablePageTimeout(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	execSQL(t, db, `
+create table births (id bigint generated always as identity primary key);
+create table taken (id text);
+create function take(rows births[]) returns void language plpgsql as $$
+begin
+	perform pg_sleep(0.5);
+	insert into taken select id from unnest(rows);
+end $$;
+insert into births default values;
+select tidemark.source_set('births', '{"table": "public.births", "id_column": "id", "safety": "sequence"}');
+select tidemark.worker_set('sql', '{"source": "table", "handler": "sql", "handler_ref": "public.take", "page_timeout": "200 ms", "retry_policy": {"base_seconds": 0.1, "max_attempts": 100}}');
+select tidemark.worker_source_add('sql', 'births');
+select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.sql.enabled', true)`)
+	c := settings(db)
+	c.Poll.Max = 50 * time.Millisecond
+	run(t, c)
+	has := func(sql string) func() bool {
+		return func() (yes bool) {
+			return db.Pool.QueryRow(context.Background(), sql).Scan(&yes) == nil && yes
+		}
+	}
+	eventually(t, "the row has failed", has(`select exists (select from tidemark.pending_row where last_error like '57014%')`))
+	execSQL(t, db, `select tidemark.worker_set('sql', '{"page_timeout": "5 s"}')`)
+	eventually(t, "the row is taken", has(`select exists (select from taken)`))
+}

@@ -164,9 +164,8 @@ func (c *Cursor) SettleHandled(ctx context.Context, tx pgx.Tx, page *Page, route
 
 // Shard is one of the cursors of a worker for a source.
 type Shard struct {
-	Shard       int
-	PageSize    int
-	PageTimeout float64 // seconds
+	Shard int
+	Paging
 }
 
 // RegisterRows calls tidemark.rows_register and tidemark.worker_source_add, and returns the

@@ -53,13 +53,13 @@ type LogCursor struct {
 	Shard  int
 }
 
-// TableCursor is a cursor of a table whose handler is in the database.
+// TableCursor is a cursor of a table.
 type TableCursor struct {
-	Worker      string
-	Source      string
-	Shard       int
-	PageSize    int     `json:"page_size"`
-	PageTimeout float64 `json:"page_timeout"` // seconds
+	Worker  string
+	Source  string
+	Shard   int
+	Handler string // go: it belongs to a Go program
+	Paging
 }
 
 // Seen is what a poll has found.
@@ -75,10 +75,10 @@ const (
 	'logs', (select jsonb_agg(jsonb_build_object('worker', c.worker, 'shard', c.shard) order by c.worker, c.shard)
 		from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
 		where c.source = 'outbox' and w.handler = 'route'),
-	'tables', (select jsonb_agg(jsonb_build_object('worker', c.worker, 'source', c.source, 'shard', c.shard, 'page_size', w.page_size,
+	'tables', (select jsonb_agg(jsonb_build_object('worker', c.worker, 'source', c.source, 'handler', w.handler, 'shard', c.shard, 'page_size', w.page_size,
 			'page_timeout', extract(epoch from w.page_timeout)) order by c.worker, c.source, c.shard)
 		from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
-		where w.source = 'table' and w.handler in ('sql', 'emit')),
+		where w.source = 'table'),
 	'bridge', tidemark.gate_open('notify.bridge_enabled'),
 	'domains', (select jsonb_agg(d.domain) from tidemark.domain d),
 	'jobs', exists (select from tidemark.letter_job j where j.finished_at is null and j.due_at <= clock_timestamp()),

@@ -21,6 +21,12 @@ type Pool interface {
 	Config() *pgxpool.Config
 }
 
+// Paging is what a worker's pages of tables have, as its operator sets it.
+type Paging struct {
+	PageSize    int     `json:"page_size"`    // rows at most
+	PageTimeout float64 `json:"page_timeout"` // seconds that a pass may take
+}
+
 // Table is a worker's cursor of one shard of a source that is a table, under a lease from
 // Claim to Release.
 type Table struct {

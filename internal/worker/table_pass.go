@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,11 +18,29 @@ import (
 
 // Table is a shard of a table as a source.
 type Table struct {
-	Source      string
-	Shard       int
-	PageSize    int
-	PageTimeout time.Duration
-	Handle      store.Handle // nil: the handler is in the database
+	Source string
+	Shard  int
+	Paging *Paging
+	Handle store.Handle // nil: the handler is in the database
+}
+
+// Paging may be set while the worker runs: its next pass goes by it.
+type Paging struct{ now atomic.Pointer[store.Paging] }
+
+// NewPaging returns one that is set.
+func NewPaging(now store.Paging) *Paging {
+	p := &Paging{}
+	p.Set(now)
+	return p
+}
+
+// Set is for what an operator may have changed.
+func (p *Paging) Set(now store.Paging) { p.now.Store(&now) }
+
+func (p *Paging) size() int { return p.now.Load().PageSize }
+
+func (p *Paging) timeout() time.Duration {
+	return time.Duration(p.now.Load().PageTimeout * float64(time.Second))
 }
 
 // tablePass makes passes over a table. A pass is one transaction: it reads, hands over, records and moves the cursor, so
@@ -64,7 +83,7 @@ func (t *tablePass) pass(ctx context.Context, l *lease) (next, error) {
 	t.states.note(ctx, pass)
 	switch pass.Status {
 	case "ran":
-		if t.page *= 2; t.page >= t.o.PageSize {
+		if t.page *= 2; t.page >= t.o.Paging.size() {
 			t.page = 0
 		}
 		t.observe.read(pass.Rows, time.Since(began))
@@ -84,36 +103,37 @@ func (e UnfitError) Error() string { return e.Cause.Error() }
 // takes as long as a page may. In the end that row has failed without Handle.
 func (t *tablePass) narrowed(ctx context.Context, l *lease) (store.Pass, error) {
 	for fault := ""; ; {
-		pass, err := t.run(l.hard, fault)
+		timeout := t.o.Paging.timeout()
+		pass, err := t.run(l.hard, timeout, fault)
 		var unfit UnfitError
 		is := errors.As(err, &unfit)
 		switch {
 		case err == nil || !is && !t.timedOut(err) || ctx.Err() != nil:
 			return pass, err
 		case t.page != 1:
-			t.page = max(1, cmp.Or(t.page, t.o.PageSize)/8)
+			t.page = max(1, cmp.Or(t.page, t.o.Paging.size())/8)
 		case fault != "":
 			return pass, err
 		case is:
 			fault = unfit.Error()
 		default:
-			fault = "it took longer than " + t.o.PageTimeout.String()
+			fault = "it took longer than " + timeout.String()
 		}
 	}
 }
 
 // run runs one pass to its end, also when the worker is told to stop meanwhile. fault is why the rows fail without Handle;
 // empty: Handle takes them.
-func (t *tablePass) run(ctx context.Context, fault string) (store.Pass, error) {
+func (t *tablePass) run(ctx context.Context, timeout time.Duration, fault string) (store.Pass, error) {
 	failpoint.Pause("read")
 	if t.o.Handle == nil {
 		// The server ends what takes too long, and narrows it down; the deadline is for connections that the network
 		// has forgotten.
-		ctx, cancel := context.WithTimeout(ctx, t.o.PageTimeout+settleTime)
+		ctx, cancel := context.WithTimeout(ctx, timeout+settleTime)
 		defer cancel()
-		return t.Pass(ctx, t.o.PageTimeout)
+		return t.Pass(ctx, timeout)
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.o.PageTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	handle := t.o.Handle
 	if fault != "" {

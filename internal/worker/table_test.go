@@ -44,7 +44,7 @@ func runTableOn(t *testing.T, db *tidemarktest.DB, pool store.Pool, timeout time
 	w := worker.New(pool, worker.Options{
 		Worker: "w", Owner: owner, Lease: 5 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond, StopTime: 5 * time.Second,
 		Poll: poller(t, db, owner, 5*time.Second, 20*time.Millisecond), Log: testLog(t),
-	}, worker.Table{Source: "births", PageSize: 5000, PageTimeout: timeout})
+	}, worker.Table{Source: "births", Paging: worker.NewPaging(store.Paging{PageSize: 5000, PageTimeout: timeout.Seconds()})})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
@@ -208,7 +208,7 @@ func TestTableForgetsTheSlowRowWithTheLease(t *testing.T) {
 		Worker: "w", Owner: "test/slow", Lease: 5 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond,
 		StopTime: 5 * time.Second, Log: testLog(t),
 	}, worker.Table{
-		Source: "births", PageSize: 8, PageTimeout: time.Minute,
+		Source: "births", Paging: worker.NewPaging(store.Paging{PageSize: 8, PageTimeout: 60}),
 		Handle: func(ctx context.Context, tx pgx.Tx, rows []store.Row) ([]store.FailedRow, int, error) {
 			if calls++; calls <= 2 { // as a page, and by itself: as if the page's time were over
 				return nil, 0, context.DeadlineExceeded
