@@ -141,12 +141,13 @@ func reload(ctx context.Context, d *daemon.Daemon, now *atomic.Pointer[config.Co
 	for _, w := range c.Warnings {
 		log.WarnContext(ctx, w)
 	}
-	setLevel(level, c.Log)
 	restart, err := d.Reload(c)
-	now.Store(&c)
 	if err != nil {
-		log.WarnContext(ctx, "cannot close a connection", "error", err)
+		log.ErrorContext(ctx, "not reloaded: the configuration cannot be applied, the old one stays", "error", err)
+		return
 	}
+	setLevel(level, c.Log)
+	now.Store(&c)
 	if len(restart) > 0 {
 		log.WarnContext(ctx, "not everything is reloaded: these keys have changed and need a restart", "keys",
 			strings.Join(restart, ", "))

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sr"
@@ -32,7 +34,7 @@ func (d *Daemon) newConsumer() (*consumer.Consumer, error) {
 	}
 	return consumer.New(d.pool, consumer.Options{
 		Client: func() ([]kgo.Opt, error) {
-			_, connection, err := d.targets.connection("kafka", c.Connection)
+			connection, err := d.dialled.take(d.commandsConnection)
 			if err != nil {
 				return nil, err
 			}
@@ -45,6 +47,46 @@ func (d *Daemon) newConsumer() (*consumer.Consumer, error) {
 		},
 		ServerSide: c.Protocol == "consumer", Registry: registry,
 	}), nil
+}
+
+// commandsConnection is the connection of commands as the configuration has it now.
+func (d *Daemon) commandsConnection() (config.Connection, error) {
+	_, connection, err := d.targets.connection("kafka", d.config.Commands.Connection)
+	return connection, err
+}
+
+// dialled is the connection that a client was last made for, with what its files held then: a certificate is renewed under its name.
+type dialled struct {
+	mu         sync.Mutex // held while the configuration is asked, so that none that is older is kept last
+	connection config.Connection
+	files      [3]string
+}
+
+func (d *dialled) take(now func() (config.Connection, error)) (config.Connection, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	connection, err := now()
+	d.connection, d.files = connection, filesOf(connection)
+	return connection, err
+}
+
+// differs: a client that is made now is another one.
+func (d *dialled) differs(now func() (config.Connection, error)) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	connection, err := now()
+	return err != nil || !reflect.DeepEqual(connection, d.connection) || filesOf(connection) != d.files
+}
+
+// filesOf is what the files of a connection hold. Of one that cannot be read a client tells.
+func filesOf(c config.Connection) (texts [3]string) {
+	for i, name := range []string{c.TLS.CAFile, c.TLS.CertFile, c.TLS.KeyFile} {
+		if name != "" {
+			text, _ := os.ReadFile(name)
+			texts[i] = string(text)
+		}
+	}
+	return texts
 }
 
 // Registry is a client of commands.registry; nil: the configuration has none.
@@ -99,7 +141,8 @@ func (d *Daemon) failingCommands(ctx context.Context) error {
 }
 
 func (d *Daemon) brokers() string {
-	return strings.Join(d.config.Connections[d.config.Commands.Connection].Brokers, ", ")
+	connection, _ := d.commandsConnection()
+	return strings.Join(connection.Brokers, ", ")
 }
 
 // describeCommands names the brokers and the partitions, with how far they are behind.

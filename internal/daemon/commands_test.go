@@ -2,15 +2,22 @@ package daemon_test
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
+	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -96,6 +103,100 @@ func (s *shop) eventually(what, sql, want string) {
 		var got string
 		return s.db.Pool.QueryRow(context.Background(), sql).Scan(&got) == nil && got == want
 	})
+}
+
+// A reload that changes the connection of commands leaves the old brokers and joins the group at the new ones. It is no trouble.
+func TestCommandsReload(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	old, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "db-events.other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(old.Close)
+	joined := make(chan struct{})
+	once := sync.OnceFunc(func() { close(joined) })
+	old.ControlKey(int16(kmsg.JoinGroup), func(kmsg.Request) (kmsg.Response, error, bool) {
+		old.KeepControl()
+		once()
+		return nil, nil, false
+	})
+	c := s.config
+	c.Connections = map[string]config.Connection{"main": {Kind: "kafka", Brokers: old.ListenAddrs()}}
+	p := run(t, c)
+	s.open()
+	<-joined
+	if restart, err := p.Reload(s.config); err != nil || len(restart) > 0 {
+		t.Errorf("keys %v, %v", restart, err)
+	}
+	s.send("k", "make", `{"id": 7}`)
+	s.eventually("the command has its effect", `select count(*)::text from app.effect where id = 7`, "1")
+	s.eventually("no finding", `select count(*)::text from tidemark.finding where kind = 'worker_failing'`, "0")
+	if _, body := get(t, "http://"+p.Addr()+"/readyz?verbose"); !strings.Contains(body, "brokers "+s.cluster.ListenAddrs()[0]) {
+		t.Error(body)
+	}
+	p.stop()
+	if strings.Contains(p.log.String(), "joins it again") {
+		t.Error("the log tells of trouble")
+	}
+	if strings.Count(p.log.String(), "the connection has changed") != 1 {
+		t.Error("the log does not tell of the reload once")
+	}
+}
+
+// What a connection's files hold counts as a change, too: a certificate is renewed under its name. Another reload leaves the group alone.
+func TestCommandsReloadFiles(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	server := httptest.NewUnstartedServer(nil)
+	server.StartTLS()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	server.Close()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	write := func(text []byte) {
+		t.Helper()
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(authority)
+	c := s.config
+	main := c.Connections["main"]
+	main.TLS = config.TLS{CAFile: file} // not enabled: the brokers have none
+	c.Connections = map[string]config.Connection{"main": main}
+	var left atomic.Int64
+	s.cluster.ControlKey(int16(kmsg.LeaveGroup), func(kmsg.Request) (kmsg.Response, error, bool) {
+		s.cluster.KeepControl()
+		left.Add(1)
+		return nil, nil, false
+	})
+	p := run(t, c)
+	s.open()
+	made := func(key string, id int) {
+		t.Helper()
+		s.send(key, "make", fmt.Sprintf(`{"id": %d}`, id))
+		s.eventually("the command has its effect", fmt.Sprintf(`select count(*)::text from app.effect where id = %d`, id), "1")
+	}
+	made("a", 1)
+	reload := func() {
+		t.Helper()
+		if _, err := p.Reload(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reload()
+	made("b", 2)
+	if n := left.Load(); n > 0 {
+		t.Errorf("it has left the group %d times without a change", n)
+	}
+	write(append(authority, authority...))
+	reload()
+	eventually(t, "it leaves the group", func() bool { return left.Load() == 1 })
+	made("c", 3)
+	p.stop()
+	if n := left.Load(); n != 2 {
+		t.Errorf("it has left the group %d times, want once for the change and once at the end", n)
+	}
 }
 
 // The daemon takes commands from the topic of its configuration, while the gates are open.

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -56,13 +57,14 @@ type Daemon struct {
 	poll       *worker.Poller
 	bridge     *worker.Bridge
 	watched    *watched
-	ping       *webhook.Ping // nil: none
+	ping       atomic.Pointer[webhook.Ping] // nil: none
 	admin      *admin.Server
 	owner      string
 	made       time.Time
 	jobs       chan struct{} // a job of dead letters is due
 
 	consumer *consumer.Consumer // of commands; nil: none
+	dialled  dialled            // by the consumer
 	ingress  *server            // for commands; nil: none
 
 	mu         sync.Mutex
@@ -106,10 +108,12 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		d.closePools()
 		return nil, err
 	}
-	if d.ping, err = newPing(c); err != nil {
+	ping, err := newPing(c)
+	if err != nil {
 		d.closePools()
 		return nil, err
 	}
+	d.ping.Store(ping)
 	registry := prometheus.NewRegistry()
 	d.metrics = newMetrics(registry)
 	if d.metrics.traces, err = newTraces(ctx, o.Version, o.Log); err != nil {
@@ -260,8 +264,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	rest.Go(func() { d.upkeep(aside) })
 	rest.Go(func() { d.letterJobs(ctx) })
 	rest.Go(func() { d.copies(ctx) })
-	if d.ping != nil {
-		defer func() { _ = d.ping.Close() }()
+	if d.ping.Load() != nil {
 		rest.Go(func() { d.pings(ctx) })
 	}
 	if d.consumer != nil {

@@ -31,7 +31,8 @@ func newPing(c config.Config) (*webhook.Ping, error) {
 func (d *Daemon) pings(ctx context.Context) {
 	tick := time.NewTicker(d.config.Ping.Every)
 	defer tick.Stop()
-	said := ""
+	ping, said := d.ping.Load(), ""
+	defer func() { _ = ping.Close() }()
 	for {
 		select {
 		case <-ctx.Done():
@@ -41,8 +42,12 @@ func (d *Daemon) pings(ctx context.Context) {
 		if !d.watched.well() {
 			continue
 		}
+		if now := d.ping.Load(); now != ping { // a reload has made another
+			_ = ping.Close()
+			ping = now
+		}
 		limited, cancel := context.WithTimeout(ctx, pingTime)
-		err := d.ping.Call(limited)
+		err := ping.Call(limited)
 		cancel()
 		now := ""
 		if err != nil && ctx.Err() == nil {

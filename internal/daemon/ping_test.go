@@ -1,9 +1,12 @@
 package daemon_test
 
 import (
+	"encoding/pem"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -107,6 +110,33 @@ func TestPingOfAStuckDaemon(t *testing.T) {
 	}
 	lock(`rollback`)
 	p.comes(t, "the watch looks again")
+}
+
+// A reload applies the networks and the authorities of webhooks to pings, too.
+func TestPingReload(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := newPinged(t)
+	secure := httptest.NewTLSServer(p.Config.Handler)
+	t.Cleanup(secure.Close)
+	c := pings(db, secure.URL)
+	c.Webhook.Allow = nil
+	c.Webhook.Ports = []int{secure.Listener.Addr().(*net.TCPAddr).Port}
+	process := run(t, c)
+	c = pings(db, secure.URL)
+	c.Webhook.CAFile = filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(c.Webhook.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if restart, err := process.Reload(c); err != nil || len(restart) > 0 {
+		t.Errorf("keys %v, %v", restart, err)
+	}
+	p.comes(t, "its network is allowed, and its authority known")
+	c.Webhook.CAFile += ".none"
+	if _, err := process.Reload(c); err == nil || !strings.HasPrefix(err.Error(), "ping: ") {
+		t.Errorf("a reload without the authority: %v", err)
+	}
+	p.comes(t, "nothing is changed")
 }
 
 // The address is held to the rules of webhooks, and an address that fails is told once, without the URL.

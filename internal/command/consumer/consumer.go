@@ -52,6 +52,7 @@ type Consumer struct {
 	sharing *worker.Sharing
 
 	mu      sync.Mutex
+	renew   func()                  // ends the session; nil: between sessions
 	failing map[string]func() error // of the workers
 	waiting map[*feed]struct{}      // for a newer policy
 }
@@ -86,6 +87,24 @@ func New(db store.Pool, o Options) *Consumer {
 	return c
 }
 
+// errRenewed is why a session ends that another one follows at once.
+var errRenewed = errors.New("the connection has changed")
+
+// Renew has the consumer leave the group and join it again with what Options.Client returns then. It does not wait for that.
+func (c *Consumer) Renew() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.renew != nil {
+		c.renew()
+	}
+}
+
+func (c *Consumer) setRenew(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.renew = f
+}
+
 // Run consumes until ctx is done. Then it brings the passes under way to their end, releases the leases and leaves the group.
 func (c *Consumer) Run(ctx context.Context) {
 	var all sync.WaitGroup
@@ -101,7 +120,11 @@ func (c *Consumer) Run(ctx context.Context) {
 			sleep(ctx, askEvery)
 			continue
 		}
-		if err := c.session(ctx); err != nil && ctx.Err() == nil {
+		switch err := c.session(ctx); {
+		case err == nil, ctx.Err() != nil:
+		case errors.Is(err, errRenewed):
+			c.o.Log.InfoContext(ctx, "leaves the group and joins it anew", "group", c.o.Group, "reason", err)
+		default:
 			err = c.explained(err)
 			c.trouble.bad(err)
 			c.o.Log.WarnContext(ctx, "leaves the group and joins it again", "group", c.o.Group, "error", err)
@@ -240,6 +263,8 @@ func (c *Consumer) session(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	s := &session{Consumer: c, ctx: ctx, end: end, began: time.Now(), parts: map[place]*part{}, held: map[place]error{}}
+	c.setRenew(func() { end(errRenewed) }) // first: a change is seen by Client, or ends what Client has returned
+	defer c.setRenew(nil)
 	options, err := c.o.Client()
 	if err != nil {
 		return err
