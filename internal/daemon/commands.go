@@ -41,7 +41,7 @@ func (d *Daemon) newConsumer() (*consumer.Consumer, error) {
 			return kafkaOptions(connection).Client()
 		},
 		Topics: c.Topics, Group: c.GroupName(d.pool.Config().ConnConfig.Database), Cluster: c.ClusterName(),
-		Batch: c.Batch, InFlight: c.InFlight, Lease: d.config.Lease, Log: d.options.Log, Observe: d.metrics.command,
+		Slots: d.slots, Batch: c.Batch, InFlight: c.InFlight, Lease: d.config.Lease, Log: d.options.Log, Observe: d.metrics.command,
 		Worker: func(topic string, partition int) worker.Options {
 			return d.workerOptions(store.CommandWorker, d.metrics.of(store.CommandWorker, store.CommandSource(topic), partition))
 		},

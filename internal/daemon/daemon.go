@@ -50,6 +50,7 @@ type Daemon struct {
 	options    Options
 	pool       *pgxpool.Pool
 	db         *store.DB
+	slots      *worker.Slots // of pool, for what runs code of users
 	watch      *pgxpool.Pool // for polls: one connection, after a failure one for each part; one for looks of the watch, and one for scrapes
 	transforms *pgxpool.Pool // for the transforms of routes
 	targets    *targets
@@ -95,7 +96,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		return nil, err
 	}
 	d := &Daemon{
-		config: c, options: o, pool: pool, db: store.New(pool), watch: watch, transforms: transforms, targets: newTargets(c, o.Stdout, store.New(pool), o.Version),
+		config: c, options: o, pool: pool, db: store.New(pool), slots: worker.NewSlots(c.Database.MaxConnections), watch: watch, transforms: transforms, targets: newTargets(c, o.Stdout, store.New(pool), o.Version),
 		// A new name for each start: a restarted daemon must not take the leases of its
 		// predecessor for its own.
 		owner:   c.Name + "/" + rand.Text()[:8],
@@ -122,7 +123,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	}
 	registry.MustRegister(o.Metrics...)
 	registry.MustRegister(newHealth(store.New(watch), d.watched))
-	registerPool(registry, pool)
+	registerPool(registry, pool, d.slots)
 	if d.consumer, err = d.newConsumer(); err != nil {
 		d.closePools()
 		return nil, err
@@ -419,7 +420,7 @@ func (d *Daemon) start(ctx context.Context, name string, w *worker.Worker) {
 func (d *Daemon) workerOptions(name string, observe worker.Observer) worker.Options {
 	return worker.Options{
 		Worker: name, Owner: d.owner, Lease: d.config.Lease, PollMin: d.config.Poll.Min, PollMax: d.config.Poll.Max,
-		StopTime: d.config.StopTimeout, Poll: d.poll, Observe: observe, Log: d.options.Log,
+		StopTime: d.config.StopTimeout, Poll: d.poll, Slots: d.slots, Observe: observe, Log: d.options.Log,
 	}
 }
 

@@ -21,7 +21,7 @@ func (d *Daemon) letterJobs(ctx context.Context) {
 		}
 		again = nil
 		limited, cancel := context.WithTimeout(ctx, letterJobLimit)
-		worked, next, err := d.db.LetterJobStep(limited, nil)
+		worked, next, err := d.letterJob(limited)
 		cancel()
 		switch {
 		case err != nil && ctx.Err() == nil:
@@ -32,4 +32,14 @@ func (d *Daemon) letterJobs(ctx context.Context) {
 			again = time.After(next)
 		}
 	}
+}
+
+// letterJob makes a step. It takes a slot, since letters of targets inside the database run them.
+func (d *Daemon) letterJob(ctx context.Context) (worked bool, next time.Duration, err error) {
+	free, err := d.slots.Take(ctx, letterJobLimit)
+	if err != nil {
+		return false, 0, err
+	}
+	defer free()
+	return d.db.LetterJobStep(ctx, nil)
 }

@@ -76,7 +76,16 @@ func newMetrics(r prometheus.Registerer) *metrics {
 }
 
 // registerPool registers the metrics of the workers' connections.
-func registerPool(r prometheus.Registerer, pool *pgxpool.Pool) {
+func registerPool(r prometheus.Registerer, pool *pgxpool.Pool, slots *worker.Slots) {
+	for state, count := range map[string]func(*worker.Slots) int{
+		"taken": (*worker.Slots).Taken, "waiting": (*worker.Slots).Waiting, "max": (*worker.Slots).Most,
+	} {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "tidemark_pool_slots",
+			Help:        "Passes that run handlers in the database, functions of commands or SQL targets, by state: taken, waiting for a connection, and the limit max.",
+			ConstLabels: prometheus.Labels{"state": state},
+		}, func() float64 { return float64(count(slots)) }))
+	}
 	for state, count := range map[string]func(*pgxpool.Stat) int32{
 		"acquired": (*pgxpool.Stat).AcquiredConns, "idle": (*pgxpool.Stat).IdleConns, "opening": (*pgxpool.Stat).ConstructingConns,
 		"max": (*pgxpool.Stat).MaxConns,

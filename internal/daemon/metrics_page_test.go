@@ -14,7 +14,7 @@ func TestMetricsPage(t *testing.T) {
 	t.Parallel()
 	var own, ofDatabase metrictable.Collectors
 	newMetrics(&own).registerCommands(&own, nil)
-	registerPool(&own, nil)
+	registerPool(&own, nil, nil)
 	own.MustRegister(newAnswers())
 	ofDatabase.MustRegister(health{})
 	own.Check(t, "process", *update)

@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,4 +85,52 @@ select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.sql.
 	eventually(t, "the row has failed", has(`select exists (select from tidemark.pending_row where last_error like '57014%')`))
 	execSQL(t, db, `select tidemark.worker_set('sql', '{"page_timeout": "5 s"}')`)
 	eventually(t, "the row is taken", has(`select exists (select from taken)`))
+}
+
+// Handlers of tables that wait for a lock leave connections for the routes: their events arrive meanwhile.
+func TestSlowHandlersLeaveConnections(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	r := newReceiver(t)
+	live(t, db, r.URL)
+	execSQL(t, db, `
+create table births (id bigint generated always as identity primary key);
+create table taken (id text);
+create function take(rows births[]) returns void language plpgsql as $$
+begin
+	perform pg_advisory_xact_lock_shared(42);
+	insert into taken select id from unnest(rows);
+end $$;
+insert into births select from generate_series(1, 100);
+select tidemark.source_set('births', '{"table": "public.births", "id_column": "id", "safety": "sequence"}');
+select tidemark.worker_set('sql', '{"source": "table", "handler": "sql", "handler_ref": "public.take", "shards": 4, "page_timeout": "10 min"}');
+select tidemark.worker_source_add('sql', 'births');
+select tidemark.gate_set('worker.sql.enabled', true)`)
+	lock := db.Connect(t)
+	if _, err := lock.Exec(t.Context(), `select pg_advisory_lock(42)`); err != nil {
+		t.Fatal(err)
+	}
+	c := settings(db)
+	c.Database.MaxConnections = 3
+	p := run(t, c)
+	has := func(sql string) func() bool {
+		return func() (yes bool) {
+			return db.Pool.QueryRow(context.Background(), sql).Scan(&yes) == nil && yes
+		}
+	}
+	eventually(t, "a handler waits", has(`select exists (select from pg_locks where locktype = 'advisory' and not granted
+		and database = (select oid from pg_database where datname = current_database()))`))
+	for n := 1; n <= 3; n++ {
+		execSQL(t, db, `select tidemark.emit_strict('test', 'tick')`)
+		eventually(t, "a delivery", func() bool { return r.count() == n })
+	}
+	eventually(t, "the metrics tell of it", func() bool {
+		_, body := get(t, "http://"+p.Addr()+"/metrics")
+		return strings.Contains(body, `tidemark_pool_slots{state="max"} 1`) && strings.Contains(body, `tidemark_pool_slots{state="taken"} 1`) &&
+			strings.Contains(body, `tidemark_pool_slots{state="waiting"} 3`)
+	})
+	if _, err := lock.Exec(t.Context(), `select pg_advisory_unlock(42)`); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all rows are taken", has(`select count(distinct id) = 100 and count(*) = 100 from taken`))
 }

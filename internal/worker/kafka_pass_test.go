@@ -33,7 +33,7 @@ func idlePartitions(t *testing.T) (first, second *kafkaPass, l *lease) {
 			t.Fatal(err)
 		}
 	}
-	sharing := NewSharing(50)
+	sharing := NewSharing(50, nil)
 	open := func(n int) *kafkaPass {
 		o := Kafka{
 			Topic: "events", Partition: n, TopicID: "T", Batch: 50, Feed: make(idleFeed, 1), Sharing: sharing,

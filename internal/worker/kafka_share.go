@@ -16,7 +16,8 @@ import (
 // If a shared pass does not succeed, nothing of it took effect, and each of its partitions makes a pass of its own. One that fails in that,
 // too, goes by itself until it succeeds: a row that an operator's transaction has locked holds up no other partition again and again.
 type Sharing struct {
-	most int // commands of a pass
+	most  int // commands of a pass
+	slots *Slots
 
 	mu      sync.Mutex
 	running int                                 // passes that others wait for
@@ -37,9 +38,9 @@ const (
 	averageOf  = 8
 )
 
-// NewSharing returns a Sharing of passes with at most so many commands.
-func NewSharing(most int) *Sharing {
-	return &Sharing{most: most, takes: map[store.CommandName]time.Duration{}}
+// NewSharing returns a Sharing of passes with at most so many commands, which take a slot each.
+func NewSharing(most int, slots *Slots) *Sharing {
+	return &Sharing{most: most, slots: slots, takes: map[store.CommandName]time.Duration{}}
 }
 
 // A seat is a page that waits for others.
@@ -214,13 +215,18 @@ func (g *Sharing) lasts() (over func()) {
 func (g *Sharing) pass(l *lease, seats []*seat) turn {
 	over := g.lasts()
 	failpoint.Pause("read")
-	ctx, cancel := context.WithTimeout(l.hard, sharedTime+networkTime)
-	defer cancel()
 	pages := make([]store.PartitionPage, len(seats))
 	for i, s := range seats {
 		pages[i] = s.PartitionPage
 	}
-	got, err := store.PassTogether(ctx, sharedTime, pages, store.Batch)
+	var got []store.CommandPass
+	free, err := g.take(l.hard, seats)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(l.hard, sharedTime+networkTime)
+		defer cancel()
+		got, err = store.PassTogether(ctx, sharedTime, pages, store.Batch)
+		free()
+	}
 	over()
 	if err != nil {
 		g.mu.Lock()
@@ -232,6 +238,14 @@ func (g *Sharing) pass(l *lease, seats []*seat) turn {
 		s.turn <- turn{got: got[i+1], err: err}
 	}
 	return turn{got: got[0], err: err}
+}
+
+// take waits for a slot. What only renews leases runs no command, and needs none.
+func (g *Sharing) take(ctx context.Context, seats []*seat) (free func(), err error) {
+	if !slices.ContainsFunc(seats, func(s *seat) bool { return len(s.Calls) > 0 }) {
+		return func() {}, nil
+	}
+	return g.slots.Take(ctx, networkTime)
 }
 
 // together passes a page beside those of other partitions, or by itself. Not ok: there is something else to do.
@@ -263,6 +277,12 @@ func (k *kafkaPass) together(ctx context.Context, l *lease, page store.Records) 
 			k.log.DebugContext(ctx, "a shared pass failed, its partitions go by themselves", "error", t.err)
 		}
 	}
+	// Before run, which would take the fault for one of the commands.
+	free, err := g.take(ctx, []*seat{{PartitionPage: store.PartitionPage{Records: page}}})
+	if err != nil {
+		return store.CommandPass{}, false, err
+	}
+	defer free()
 	got, err := k.run(ctx, l, page, store.Batch)
 	return got, s == nil || !s.woken, err
 }

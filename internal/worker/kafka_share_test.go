@@ -22,7 +22,7 @@ func commandsOf(n int, name string) store.PartitionPage {
 // knowing has commands of which it knows how long they take.
 func knowing(t *testing.T) *Sharing {
 	t.Helper()
-	g := NewSharing(50)
+	g := NewSharing(50, nil)
 	for name, took := range map[string]time.Duration{"quick": time.Millisecond, "slow": 20 * time.Millisecond} {
 		g.learn(commandsOf(1, name).Calls, []store.CommandOutcome{{Status: "processed", Took: took}})
 	}
@@ -49,7 +49,7 @@ func TestSharingApart(t *testing.T) {
 			t.Errorf("%d commands %v: shared %t", len(c.page.Calls), c.page.Calls[:min(1, len(c.page.Calls))], got)
 		}
 	}
-	if NewSharing(1).seat(commandsOf(1, "quick")) != nil {
+	if NewSharing(1, nil).seat(commandsOf(1, "quick")) != nil {
 		t.Error("a pass of one command is shared")
 	}
 	// It was slow once, and is quick again.

@@ -71,6 +71,7 @@ type logPass struct {
 	budget  *budget
 	unread  unreads
 	settler *settler
+	slots   *Slots
 
 	routes   string          // version of those that the latest page needed
 	ahead    <-chan pageRead // the page behind the latest one, if it is read beside that
@@ -88,7 +89,7 @@ func (s Log) open(db store.Pool, o *Options, r *reporter) source {
 	}
 	return &logPass{
 		Log: s, Cursor: store.NewCursor(db, o.Worker, s.Shard, o.Owner, o.Lease), reporter: r, db: db,
-		budget: newBudget(s.MaxBatch), unread: unreads{}, settler: newSettler(),
+		budget: newBudget(s.MaxBatch), unread: unreads{}, settler: newSettler(), slots: o.Slots,
 	}
 }
 
@@ -259,6 +260,13 @@ func (p *logPass) settleOnce(ctx context.Context, l *lease, page *store.Page, re
 		patience = max(patience, page.Inside+settleTime)
 	}
 	if !p.applies(page) {
+		if page != nil && page.Inside > 0 {
+			free, err := p.slots.Take(ctx, patience)
+			if err != nil {
+				return err
+			}
+			defer free()
+		}
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		return p.Settle(ctx, nil, page, results)

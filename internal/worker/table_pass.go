@@ -49,6 +49,7 @@ type tablePass struct {
 	*store.Table
 	*reporter
 	o      Table
+	slots  *Slots
 	page   int // rows at most, while Handle takes too long; 0: as the worker says
 	states tableStates
 }
@@ -56,7 +57,7 @@ type tablePass struct {
 func (s Table) open(db store.Pool, o *Options, r *reporter) source {
 	r.log = o.Log.With("worker", o.Worker, "source", s.Source, "shard", s.Shard)
 	return &tablePass{
-		Table: store.NewTable(db, o.Worker, s.Source, s.Shard, o.Owner, o.Lease), reporter: r, o: s,
+		Table: store.NewTable(db, o.Worker, s.Source, s.Shard, o.Owner, o.Lease), reporter: r, o: s, slots: o.Slots,
 		states: tableStates{log: r.log, seen: map[string]time.Time{}},
 	}
 }
@@ -104,7 +105,12 @@ func (e UnfitError) Error() string { return e.Cause.Error() }
 func (t *tablePass) narrowed(ctx context.Context, l *lease) (store.Pass, error) {
 	for fault := ""; ; {
 		timeout := t.o.Paging.timeout()
+		free, err := t.slots.Take(ctx, timeout+settleTime)
+		if err != nil {
+			return store.Pass{}, err
+		}
 		pass, err := t.run(l.hard, timeout, fault)
+		free()
 		var unfit UnfitError
 		is := errors.As(err, &unfit)
 		switch {

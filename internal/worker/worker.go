@@ -14,7 +14,7 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-// Options are what every worker needs. All are required but Wake, Poll, Drain and Observe.
+// Options are what every worker needs. All are required but Wake, Poll, Drain, Slots and Observe.
 type Options struct {
 	Worker   string
 	Owner    string // names this instance of this process, and no other ever
@@ -26,6 +26,7 @@ type Options struct {
 
 	Wake    Waker   // nil: the worker finds out by polling alone
 	Poll    *Poller // nil: the worker polls for itself, also asleep
+	Slots   *Slots  // of the pool, which other workers use too; nil: no limit. Those of partitions have them from Sharing
 	Observe Observer
 	Log     *slog.Logger
 }

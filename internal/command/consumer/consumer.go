@@ -19,7 +19,7 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/worker"
 )
 
-// Options are what a consumer needs. All are required.
+// Options are what a consumer needs. All are required but Slots.
 type Options struct {
 	Client  func() ([]kgo.Opt, error) // how to connect
 	Topics  []string                  // names; one that ends in ".*" is every topic that begins so, each of one service
@@ -29,8 +29,9 @@ type Options struct {
 	ServerSide bool       // the brokers assign the partitions (KIP-848)
 	Registry   *sr.Client // of schemas; nil: records are JSON alone
 
-	Batch    int // records in a pass
-	InFlight int // records of a partition that are fetched ahead
+	Slots    *worker.Slots // of the pool; nil: no limit
+	Batch    int           // records in a pass
+	InFlight int           // records of a partition that are fetched ahead
 
 	// Lease is that of the workers. The group gives the partitions of a member that is silent for so long to others: after 6 s
 	// at the least, which is the least that brokers allow by default, and 45 s at most.
@@ -82,7 +83,7 @@ const (
 
 // New returns a consumer that does nothing yet.
 func New(db store.Pool, o Options) *Consumer {
-	c := &Consumer{o: o, db: db, frames: newFrames(o.Registry), sharing: worker.NewSharing(o.Batch), hurry: make(chan struct{}, 1), failing: map[string]func() error{}, waiting: map[*feed]struct{}{}}
+	c := &Consumer{o: o, db: db, frames: newFrames(o.Registry), sharing: worker.NewSharing(o.Batch, o.Slots), hurry: make(chan struct{}, 1), failing: map[string]func() error{}, waiting: map[*feed]struct{}{}}
 	c.policy.Store(&known{})
 	return c
 }
@@ -236,7 +237,7 @@ func (c *Consumer) retry(ctx context.Context) {
 		var tried []store.Retried
 		if c.open() {
 			var err error
-			tried, err = store.New(c.db).CommandRetry(ctx, most)
+			tried, err = c.retryParked(ctx, most)
 			switch {
 			case err == nil:
 				last = ""
@@ -256,6 +257,16 @@ func (c *Consumer) retry(ctx context.Context) {
 			sleep(ctx, 2*askEvery)
 		}
 	}
+}
+
+// retryParked waits for a slot as passes do, since it runs commands.
+func (c *Consumer) retryParked(ctx context.Context, most int) ([]store.Retried, error) {
+	free, err := c.o.Slots.Take(ctx, askTime)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	return store.New(c.db).CommandRetry(ctx, most)
 }
 
 // session is the time of one client in the group. It ends when ctx is done, a gate closes, or the client cannot go on.
