@@ -47,11 +47,7 @@ begin
     -- What is still to be delivered needs its payload: not read by a worker, pending, or ahead of a replay.
     owed := array(
         select n from unnest(found_) n
-        where exists (
-            select from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
-            where c.source = 'outbox' and (w.domains is null or w.domains @> array[events_erase.domain])
-              and exists (select from tidemark.outbound_route r where r.worker = w.worker)
-              and (n > c.watermark_id::bigint or (c.holes + c.fenced) @> n))
+        where exists (select from tidemark.log_readers(events_erase.domain) c where n > c.mark or c.open @> n)
            -- pending has no index by number: it is read once, not for each event.
            or n in (select p.seq from tidemark.pending p where p.seq between found_[1] and last_seq)
            or exists (select from tidemark.replay_job j

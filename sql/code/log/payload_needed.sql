@@ -14,21 +14,11 @@ begin
         select n.worker_id, n.route_id from pair x cross join lateral (
             select p.worker_id, p.route_id from tidemark.pending p
             where (p.worker_id, p.route_id) > (x.worker_id, x.route_id) order by 1, 2 limit 1) n
-    ), reader as (
-        select c.worker, c.watermark_id::bigint as mark, c.holes + c.fenced as open
-        from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
-        where c.source = 'outbox' and (w.domains is null or w.domains @> array[payload_needed.domain])
-          and exists (select from tidemark.outbound_route r where r.worker = w.worker)
-        union all
-        -- The log as a source, or the events of a captured table.
-        select c.worker, case when s.safety in ('capture', 'sequence') then c.watermark_id::bigint end,
-               c.holes + c.fenced
-        from tidemark.worker_cursor c join tidemark.source s on s.source = c.source
-        where s.safety = 'capture' or s.safety = 'sequence' and s.schema_name = 'tidemark' and s.table_name = 'outbox'
     )
     select k.seq, k.who into seq, who from (
         (select n.seq, 'the cursor of worker ' || c.worker as who
-         from unnest(payload_needed.numbers) n (seq) join reader c on n.seq > c.mark or c.open @> n.seq
+         from unnest(payload_needed.numbers) n (seq)
+         join tidemark.log_readers(payload_needed.domain) c on n.seq > c.mark or c.open @> n.seq
          order by n.seq limit 1)
         union all
         (select f.seq, 'a pending delivery of route ' || r.route_code
