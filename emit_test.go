@@ -56,7 +56,7 @@ func TestEmitEveryField(t *testing.T) {
 		want := map[string]any{
 			"domain": "shop", "type": "order.paid", "payload": map[string]any{"id": 7.0}, "key": "k", "stream": "s",
 			"lane": "batch", "severity": "high", "subject_table": "public.orders", "subject_ref": "7",
-			"idempotency_key": name, "trace": event.Trace, "actor": "ann", "emitted_by": "postgres", "occurred_at": "2026-01-31T12:00:00.123456+00:00",
+			"idempotency_key": name, "trace": event.Trace, "actor": "ann", "emitted_by": "postgres", "inbound_id": nil, "occurred_at": "2026-01-31T12:00:00.123456+00:00",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(name, diff)

@@ -60,7 +60,7 @@ func TestWayIn(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]any{
 		"domain": "iu", "type": "unit_created", "stream": "lifecycle", "lane": "batch", "severity": "info", "key": "u7", "subject_table": "unit",
-		"subject_ref": "u7", "trace": nil, "actor": "dieu44", "emitted_by": "postgres", "payload": map[string]any{"unit_id": "u7"}, "occurred_at": "2026-05-01T08:00:07+00:00",
+		"subject_ref": "u7", "trace": nil, "actor": "dieu44", "emitted_by": "postgres", "inbound_id": nil, "payload": map[string]any{"unit_id": "u7"}, "occurred_at": "2026-05-01T08:00:07+00:00",
 	}, got); diff != "" {
 		t.Error(diff)
 	}

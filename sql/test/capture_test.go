@@ -42,7 +42,7 @@ func TestCaptureOfEachStatement(t *testing.T) {
 	t.Parallel()
 	s := captured(t, "orders", `create table orders (id int primary key, state text, total numeric)`)
 	s.exec(`insert into orders values (1, 'new', 1)`)
-	s.wantRows(`select (to_jsonb(o) - array['seq', 'event_id', 'created_at', 'occurred_at'] = jsonb_build_object(
+	s.wantRows(`select (to_jsonb(o) - array['seq', 'event_id', 'created_at', 'occurred_at'] = jsonb_build_object('inbound_id', (select r.id from tidemark.inbound_route r where r.sql_event = 'insert')) || jsonb_build_object(
 			'lane', 'immediate', 'severity', 'info', 'domain', 'app', 'type', 'insert', 'stream', null, 'key', '1', 'subject_table', 'public.orders',
 			'subject_ref', '1', 'idempotency_key', null, 'trace', null, 'actor', session_user, 'emitted_by', null,
 			'payload', jsonb '{"schema": "public", "table": "orders", "operation": "insert", "primary_key": {"id": 1}}')

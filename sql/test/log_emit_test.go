@@ -30,7 +30,7 @@ func TestEmitKeepsWhatItIsGiven(t *testing.T) {
 	s.exec("set timezone = 'UTC'")
 	s.wantRows(`select (to_jsonb(o) - 'created_at')::text from tidemark.outbox o`, `{"key": "k", "seq": 1, "lane": "batch", `+
 		`"type": "order", "actor": "ann", "trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "domain": "shop", `+
-		`"stream": "alert", "payload": {"n": 1}, "event_id": "`+id+`", "severity": "high", "emitted_by": "postgres", "occurred_at": "2026-01-02T03:04:05.678901+00:00", `+
+		`"stream": "alert", "payload": {"n": 1}, "event_id": "`+id+`", "severity": "high", "emitted_by": "postgres", "inbound_id": null, "occurred_at": "2026-01-02T03:04:05.678901+00:00", `+
 		`"subject_ref": "7", "subject_table": "public.orders", "idempotency_key": "once"}`)
 }
 

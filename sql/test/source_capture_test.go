@@ -77,22 +77,3 @@ func TestEventsEraseLeavesCapturedRows(t *testing.T) {
 	s.wantRows(`select id::text from taken order by n`, "1", "2", "3")
 	s.wantRows(erase, "1 0")
 }
-
-// takesOrders has a worker that is given each new row of the captured table orders; takeOrders runs it.
-func (s session) takesOrders() {
-	s.t.Helper()
-	s.exec(`select tidemark.stage_set('live', 'test'), tidemark.gate_set('routes.enabled', true);
-		create table orders (id int primary key, n int);
-		create table taken (n int generated always as identity, id int);
-		create function take(rows orders[]) returns void language sql as $$ insert into public.taken (id) select r.id from unnest(rows) r $$`)
-	s.capture("orders")
-	s.exec(`select tidemark.source_set('orders', '{"table": "public.orders", "id_column": "id", "safety": "capture"}');
-		select tidemark.worker_set('w', '{"source": "table", "handler": "sql", "handler_ref": "public.take"}');
-		select tidemark.worker_source_add('w', 'orders'), tidemark.gate_set('worker.w.enabled', true)`)
-}
-
-func (s session) takeOrders() {
-	s.t.Helper()
-	for one[bool](s, `select (tidemark.worker_run('w') ->> 'more')::boolean`) {
-	}
-}

@@ -8,6 +8,7 @@ as $$
 #variable_conflict use_column
 declare
     b tidemark.capture_backfill;
+    upto_seq constant bigint := tidemark.captured_upto();
     last_number bigint;
     of_writers text[];
 begin
@@ -17,6 +18,7 @@ begin
         insert into tidemark.capture_backfill_key (backfill_id, ref)
         select distinct b.id, o.subject_ref from tidemark.outbox o
         where o.seq > b.known_to and o.seq <= b.known_next and o.subject_table = b.name and o.subject_ref is not null
+          and (o.inbound_id is not null or o.seq <= upto_seq)
         on conflict do nothing;
         -- First the number, then its owners.
         last_number := (select q.last_value - (not q.is_called)::integer from tidemark.outbox_seq_seq q);
@@ -30,7 +32,8 @@ begin
         where exists (select from tidemark.capture_backfill_key k where k.backfill_id = b.id and k.ref = r)
         union
         select o.subject_ref from tidemark.outbox o
-        where o.seq > b.known_to and o.subject_table = b.name and o.subject_ref = any (refs) and cardinality(refs) > 0);
+        where o.seq > b.known_to and o.subject_table = b.name and o.subject_ref = any (refs) and cardinality(refs) > 0
+          and (o.inbound_id is not null or o.seq <= upto_seq));
 end
 $$;
 comment on function tidemark.capture_backfill_known(bigint, text[]) is

@@ -27,7 +27,7 @@ begin
                 || jsonb_build_object('payload', jsonb_build_object(
                     'schema', route.source_schema, 'table', route.source_table, 'operation', 'read') || (r - 'ref'))
                 order by e.ord)
-            from jsonb_array_elements(rows_) with ordinality e (r, ord)), true, true));
+            from jsonb_array_elements(rows_) with ordinality e (r, ord)), true, true, inbound_id => 0));
     end if;
     update tidemark.capture_backfill f
     set upto = coalesce(capture_backfill_write.upto, f.upto), rows = f.rows + emitted,

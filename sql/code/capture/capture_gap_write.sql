@@ -27,7 +27,7 @@ begin
                     'schema', route.source_schema, 'table', route.source_table, 'operation', route.sql_event,
                     'reconciled', true)
                     || (r - 'ref')) order by e.ord)
-            from jsonb_array_elements(rows_) with ordinality e (r, ord)), true, true));
+            from jsonb_array_elements(rows_) with ordinality e (r, ord)), true, true, inbound_id => 0));
         update tidemark.capture_gap g set emitted = g.emitted + jsonb_array_length(rows_) where g.id = gap.id;
     end if;
     if complete then

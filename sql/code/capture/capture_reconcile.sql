@@ -16,6 +16,7 @@ as $$
 #variable_conflict use_column
 declare
     at constant timestamptz := clock_timestamp();
+    upto_seq constant bigint := tidemark.captured_upto();
     one record;
     last tidemark.capture_checkpoint;
     now_ tidemark.capture_checkpoint;
@@ -29,6 +30,7 @@ declare
 begin
     for one in
         select c.oid as id, format('%I.%I', n.nspname, c.relname) as name, array_agg(r.id) as routes,
+               array_agg(r.id) filter (where r.sql_event <> 'truncate') as counting,
                array_agg(r.sql_event) as operations, array_agg('inbound_route ' || r.route_code) as objects,
                (select d.operations from tidemark.capture_deaf d where d.relation = c.oid) as deaf
         from tidemark.inbound_route r
@@ -53,8 +55,11 @@ begin
         -- A session may report what it committed up to a minute later. These events may have changes that come then.
         now_.ahead := (select count(*) from tidemark.outbox o
                        where o.subject_table = relation and o.created_at > at - interval '1 minute'
-                         and o.payload ->> 'operation' = any (one.operations)
-                         and o.payload ->> 'operation' <> 'truncate' and not o.payload ? 'reconciled');
+                         and case when o.inbound_id > 0 then o.inbound_id = any (one.counting)
+                                  when o.inbound_id is null and o.seq <= upto_seq
+                                      then o.payload ->> 'operation' = any (one.operations)
+                                           and o.payload ->> 'operation' <> 'truncate'
+                                           and not o.payload ? 'reconciled' end);
         -- Not pg_visible_in_snapshot: a snapshot does not list savepoints, so an event that was written in one would
         -- count as visible before its transaction ended.
         select count(*) filter (where o.id >= pg_snapshot_xmin(last.snapshot)) - last.seen,
@@ -62,8 +67,10 @@ begin
         into counted, now_.seen
         from (select tidemark.full_xid(o.xmin, pg_snapshot_xmax(now_.snapshot)) as id from tidemark.outbox o
               where o.subject_table = relation and o.created_at > coalesce(last.at, at) - interval '1 day'
-                and o.payload ->> 'operation' = any (one.operations)
-                and o.payload ->> 'operation' <> 'truncate') o;
+                and case when o.inbound_id > 0 then o.inbound_id = any (one.counting)
+                         when o.inbound_id = 0 or o.seq <= upto_seq
+                             then o.payload ->> 'operation' = any (one.operations)
+                                  and o.payload ->> 'operation' <> 'truncate' end) o;
         changes := null; events := null; captured := null; missing_keys := null;
         found_gap := null; looked := 0; detail := null;
 
@@ -113,9 +120,10 @@ begin
                             select from tidemark.outbox o
                             where o.subject_table = $2 and o.subject_ref = k.key
                               and o.created_at > $1 - interval '1 day'
-                              and tidemark.full_xid(o.xmin, %4$L::xid8) >= %6$L::xid8)$q$,
+                              and tidemark.full_xid(o.xmin, %4$L::xid8) >= %6$L::xid8
+                              and (o.inbound_id is not null or o.seq <= %7$s))$q$,
                         part.key_text, part.names, relation, pg_snapshot_xmax(now_.snapshot), last.snapshot,
-                        pg_snapshot_xmin(last.snapshot)),
+                        pg_snapshot_xmin(last.snapshot), upto_seq),
                         last.at, relation, rows_limit => sample);
                     missing_keys := got.keys;
                     looked := got.looked;

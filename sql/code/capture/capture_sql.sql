@@ -94,7 +94,7 @@ begin
 
     -- One statement for all rows takes the lock on the log before the first number, as emit does.
     written := 'insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, '
-               'key, subject_table, subject_ref, idempotency_key, actor, payload) ';
+               'key, subject_table, subject_ref, idempotency_key, actor, inbound_id, payload) ';
     if policy = 'transaction' then
         -- The key belongs to this transaction alone, so that no other transaction waits for it, and has a prefix that
         -- no emitter can use. Transaction ids repeat in a restored copy: hence the time. The key hashes the primary key
@@ -109,14 +109,15 @@ begin
             'idempotency_key, event_id, created_at, own) select e.domain, e.once, e.id, e.at, true from event e where '
             'e.once is not null order by e.n on conflict do nothing returning k.event_id) %3$sselect e.id, e.at, e.at, '
             '''immediate'', ''info'', e.domain, e.type, e.stream, e.ref, %4$L, e.ref, e.once, (select '
-            'tidemark.writer()), e.payload from event e where e.once is null or e.id in (select k.event_id from '
-            'claimed k) or tidemark.own_key_check(e.domain, e.once, e.place) order by e.n',
+            'tidemark.writer()), e.route, e.payload from event e where e.once is null or e.id in (select k.event_id '
+            'from claimed k) or tidemark.own_key_check(e.domain, e.once, e.place) order by e.n',
             given, event, written, subject, case operation when 'update' then 'order by c.ord' end, checks);
     else
         written := format(
             '%3$s'
             'select c.id, g.at, g.at, ''immediate'', ''info'', g.domain, g.type, g.stream, c.ref, %4$L, c.ref, null, '
-            '(select tidemark.writer()), c.payload from (select %1$s) g cross join lateral %2$s where %6$s%5$s',
+            '(select tidemark.writer()), g.route, c.payload from (select %1$s) g cross join lateral %2$s '
+            'where %6$s%5$s',
             given, event, written, subject, case operation when 'update' then ' order by c.ord' end, checks);
     end if;
 end

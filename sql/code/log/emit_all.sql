@@ -14,7 +14,8 @@ create or replace function tidemark.emit_all(
     idempotency_keys text[] default null,
     traces text[] default null,
     actors text[] default null,
-    occurred_at timestamptz[] default null)
+    occurred_at timestamptz[] default null,
+    inbound_id integer default null)
 returns uuid[]
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -60,10 +61,11 @@ begin
                       from generate_series(1, jsonb_array_length(events) + coalesce(most, 0)));
         with stored as (
             insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, key,
-                                         subject_table, subject_ref, trace, actor, emitted_by, payload)
+                                         subject_table, subject_ref, trace, actor, emitted_by, payload, inbound_id)
             select made[e.ord], at, coalesce(e.occurred_at_, at), coalesce(e.lane::tidemark.lane, 'immediate'),
                    coalesce(e.severity::tidemark.severity, 'info'), e.domain, e.type, e.stream, e.key, e.subject_table,
-                   e.subject_ref, e.trace, coalesce(e.actor, login), nullif(login, coalesce(e.actor, login)), e.payload
+                   e.subject_ref, e.trace, coalesce(e.actor, login), nullif(login, coalesce(e.actor, login)), e.payload,
+                   emit_all.inbound_id
             from tidemark.emit_given(events, fields, domains, types, payloads, keys, streams, lanes, severities,
                                      subject_tables, subject_refs, idempotency_keys, traces, actors, occurred_at) e
             left join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
@@ -127,11 +129,13 @@ begin
             returning k.event_id
         ), stored as (
             insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, key,
-                                         subject_table, subject_ref, idempotency_key, trace, actor, emitted_by, payload)
+                                         subject_table, subject_ref, idempotency_key, trace, actor, emitted_by, payload,
+                                         inbound_id)
             select i.id, at, coalesce(i.occurred_at_, at), coalesce(i.lane::tidemark.lane, 'immediate'),
                    coalesce(i.severity::tidemark.severity, 'info'), i.domain, i.type, i.stream, i.key, i.subject_table,
                    i.subject_ref, i.idempotency_key, i.trace, coalesce(i.actor, login),
-                   nullif(login, coalesce(i.actor, login)), i.payload
+                   nullif(login, coalesce(i.actor, login)), i.payload,
+                   emit_all.inbound_id
             from input i
             -- As in emit: a payload whose key was claimed before is not checked, since a type's schema may have changed
             -- between an emit and its repetition.
@@ -206,8 +210,9 @@ begin
 end
 $$;
 comment on function tidemark.emit_all(jsonb, boolean, boolean, text[], text[], jsonb[], text[], text[], text[], text[],
-                                      text[], text[], text[], text[], text[], timestamptz[]) is
+                                      text[], text[], text[], text[], text[], timestamptz[], integer) is
     'Serves tidemark.emit_many, emit_arrays and their strict forms, source_emit, system_event and functions of packs; '
     'only its owner may call it. The events come as JSON, or as arrays with events []. Returns their ids by position. '
     'strict: raises TM001 for a type that is not registered or not enabled. own: the idempotency keys are Tidemark''s '
-    'own ("tidemark:…"), restricted domains are open, and a payload of the domain commands has no limit here.';
+    'own ("tidemark:…"), restricted domains are open, and a payload of the domain commands has no limit here. '
+    'inbound_id: of the events, for what emits a captured table.';

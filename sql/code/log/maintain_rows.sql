@@ -65,6 +65,7 @@ begin
             format('%s raw records past the setting command_record.retention', n);
     end if;
     perform tidemark.command_findings();
+    perform tidemark.capture_mark_note();
     perform tidemark.capture_findings();
     perform tidemark.emit_findings();
     begin

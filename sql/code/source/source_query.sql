@@ -77,14 +77,17 @@ begin
         rel := format('tidemark.outbox o left join lateral (
         select %s from %s
         where %s = (case when o.subject_table = %L and o.payload ->> ''operation'' = ''insert''
-                    then o.subject_ref end)::%s
+                    then case when o.inbound_id is not null then o.subject_ref
+                              -- An earlier release may have captured it, or an emitter may have written it.
+                              when o.seq <= %s and tidemark.source_reads(o.subject_ref, %L) then o.subject_ref end
+                    end)::%s
         limit 1) x on true',
             format('%s as r, %s as id, %s as ts, %s as fits, %s as g', whole, id_, time_.at, fits,
                 case when together
                           then format('row(%s)',
                                       (select string_agg(format('tidemark_row.%I', g), ', ')
                                        from unnest(definition.group_key) g)) else 'null' end),
-            rel, id_, table_, definition.id_type);
+            rel, id_, table_, tidemark.captured_upto(), definition.id_type, definition.id_type);
         id := 'o.seq';
     end if;
 
