@@ -37,7 +37,7 @@ declare
     denied text;
     last text[];
     found_rows jsonb;
-    known text[];
+    known bigint[];
 begin
     if b.id is null then
         raise exception using errcode = 'TM004', message = format('there is no backfill %s under way', id),
@@ -108,12 +108,13 @@ begin
             case when b.upto is not null then format('(%s) > (%s) and ', key.columns, key.after) else '' end,
             key.columns, key.upto, pg_snapshot_xmin(b.snapshot))
         into found_rows using b.upto, last;
-        known := tidemark.capture_backfill_known(b.id, array(
-            select r ->> 'ref' from jsonb_array_elements(found_rows) r where (r ->> 'new')::boolean));
+        known := tidemark.capture_backfill_known(b.id, coalesce((
+            select jsonb_agg(jsonb_build_object('n', n, 'ref', r -> 'ref', 'primary_key', r -> 'primary_key'))
+            from jsonb_array_elements(found_rows) with ordinality e (r, n) where (r ->> 'new')::boolean), '[]'));
         left_out := cardinality(known);
         found_rows := (select coalesce(jsonb_agg(r - 'new' order by n), '[]')
                        from jsonb_array_elements(found_rows) with ordinality e (r, n)
-                       where r ->> 'ref' <> all (known));
+                       where n <> all (known));
     end if;
     emitted := tidemark.capture_backfill_write(b.id, b.upto, found_rows, last, coalesce(left_out, 0));
     left_out := coalesce(left_out, 0);

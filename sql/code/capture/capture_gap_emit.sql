@@ -65,13 +65,13 @@ begin
                       select from tidemark.outbox o
                       where o.subject_table = $2 and o.subject_ref = %1$s and o.created_at > $1 - interval '1 day'
                         and tidemark.full_xid(o.xmin, %4$L::xid8) >= %8$L::xid8
-                        and (o.inbound_id is not null or o.seq <= %9$s))
+                        and (o.inbound_id is not null or o.seq <= %9$s)%10$s)
                   and not exists (select from unnest(%6$L::oid[], %7$L::tid[]) b (part, place)
                                   where b.part = n.part and b.place = n.place)
                 limit $4) k$q$,
             part.key_text, part.names, gap.name, pg_snapshot_xmax(pg_current_snapshot()), gap.snapshot, kept_parts,
-            kept_places, pg_snapshot_xmin(gap.snapshot), tidemark.captured_upto()),
-            gap.since, gap.name, rows_limit => page);
+            kept_places, pg_snapshot_xmin(gap.snapshot), tidemark.captured_upto(),
+            tidemark.capture_same_key(gap.name::regclass, part.key_json)), gap.since, gap.name, rows_limit => page);
         here := 0;
         stack := case when cardinality(found_rows.places) > 0 then array[1, cardinality(found_rows.places)]
                       else '{}' end;

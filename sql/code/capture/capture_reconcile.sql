@@ -21,6 +21,7 @@ declare
     last tidemark.capture_checkpoint;
     now_ tidemark.capture_checkpoint;
     part record;
+    same_key text;
     denied text;
     looked bigint;
     counted bigint;
@@ -109,9 +110,10 @@ begin
                 -- unless only some of the operations are captured.
                 if part.key_json <> 'null::jsonb' and 'insert' = any (one.operations) and captured = 0
                    and ('update' = any (one.operations) or now_.updated = last.updated) then
+                    same_key := tidemark.capture_same_key(one.id, 'k.row_key');
                     got := tidemark.source_look(one.id, format($q$
                         with k as materialized (
-                            select %s as key from (select x.xmin as written, %s from %s x) n
+                            select %1$s as key, %7$s as row_key from (select x.xmin as written, %2$s from %3$s x) n
                             where not pg_visible_in_snapshot(tidemark.full_xid(n.written, %4$L::xid8),
                                                              %5$L::pg_snapshot) limit $4)
                         select coalesce(array_agg(k.key order by k.key), '{}') as keys,
@@ -121,9 +123,10 @@ begin
                             where o.subject_table = $2 and o.subject_ref = k.key
                               and o.created_at > $1 - interval '1 day'
                               and tidemark.full_xid(o.xmin, %4$L::xid8) >= %6$L::xid8
-                              and (o.inbound_id is not null or o.seq <= %7$s))$q$,
+                              and (o.inbound_id is not null or o.seq <= %9$s)%8$s)$q$,
                         part.key_text, part.names, relation, pg_snapshot_xmax(now_.snapshot), last.snapshot,
-                        pg_snapshot_xmin(last.snapshot), upto_seq),
+                        pg_snapshot_xmin(last.snapshot), case when same_key = '' then 'null' else part.key_json end,
+                        same_key, upto_seq),
                         last.at, relation, rows_limit => sample);
                     missing_keys := got.keys;
                     looked := got.looked;
