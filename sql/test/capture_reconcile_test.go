@@ -96,6 +96,46 @@ func TestCaptureReconcileOfSavepoints(t *testing.T) {
 	operator.wantRows(gapFindings)
 }
 
+// A row without event that was written in a savepoint belongs to the comparison, and to the gap, after its transaction ended.
+func TestCaptureReconcileOfRowsInSavepoints(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s, b, operator := open(t, db, "app"), open(t, db, "b"), open(t, db, "operator")
+	s.exec(`select tidemark.stage_set('live', 'test'); create table orders (id int primary key)`)
+	s.capture("orders")
+	b.exec(`set session_replication_role = replica`)
+	b.begin()
+	b.exec(`insert into orders values (0); savepoint a; insert into orders values (1); release a; savepoint b; insert into orders values (2); savepoint c; insert into orders values (3)`)
+	// A later transaction that has ended: the savepoints are below the end of the snapshot. Its rows are of before the comparison.
+	s.exec(`set session_replication_role = replica; insert into orders values (10); reset session_replication_role; insert into orders values (11)`)
+	operator.wantRows(`select status from tidemark.capture_reconcile()`, "first")
+	operator.wantRows(reconciled, "ok {}")
+	b.commit()
+	b.exec(`select pg_stat_force_next_flush()`)
+	s.counted(6)
+	operator.wantRows(reconciled, "gap {0,1,2,3}")
+	operator.wantRows(emitGap, "4 t")
+	operator.wantRows(`select string_agg(key, ' ' order by seq) from tidemark.outbox`, "11 0 1 2 3")
+}
+
+// So it is with the gap of a trigger that does not fire, of a table that was never compared.
+func TestCaptureTriggerIsMissedBySavepoints(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s, b := open(t, db, "app"), open(t, db, "b")
+	s.exec(`select tidemark.stage_set('live', 'test'); create table orders (id int primary key)`)
+	s.capture("orders")
+	s.exec(`alter table orders disable trigger tidemark_capture_insert`)
+	b.begin()
+	b.exec(`savepoint a; insert into orders values (1), (2)`)
+	s.exec(`create table later ()`) // a later transaction that has ended
+	s.exec(`select tidemark.maintain()`)
+	s.wantRows(gapFindings, "capture_gap public.orders")
+	b.commit()
+	s.exec(`alter table orders enable trigger tidemark_capture_insert`)
+	s.wantRows(emitGap, "2 t")
+}
+
 // What was done in dry run is summed up, and forgotten.
 func TestMaintainSumsUpCaptured(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,7 @@ begin
               select (c.noted).since, (c.noted).snapshot, false from tidemark.capture_count c
               where c.name = r.name
               union all
-              select clock_timestamp(), pg_current_snapshot(), null) k
+              select clock_timestamp(), tidemark.capture_snapshot(), null) k
         order by k.whole desc nulls last, k.since desc limit 1;
         gap.counted := 0;
         gap.others := 0;

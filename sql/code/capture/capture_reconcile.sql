@@ -21,6 +21,7 @@ declare
     last tidemark.capture_checkpoint;
     now_ tidemark.capture_checkpoint;
     part record;
+    snapshot pg_snapshot;
     same_key text;
     denied text;
     looked bigint;
@@ -52,7 +53,8 @@ begin
             or s.relid in (select p.relid from pg_partition_tree(one.id) p)
         where d.datname = current_database() group by d.xact_rollback, d.stats_reset;
         -- A later statement than the counts: each change that the server has counted is visible, and so is its event.
-        now_.snapshot := pg_current_snapshot();
+        snapshot := tidemark.capture_snapshot(snapshot);
+        now_.snapshot := snapshot;
         -- A session may report what it committed up to a minute later. These events may have changes that come then.
         now_.ahead := (select count(*) from tidemark.outbox o
                        where o.subject_table = relation and o.created_at > at - interval '1 minute'
