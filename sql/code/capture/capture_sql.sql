@@ -18,6 +18,8 @@ as $$
 declare
     part record;
     subject text;
+    told constant text := case operation when 'moved' then 'update' when 'vanished' then 'delete' else operation end;
+    rest text;
     changes text;
     payload text;
     event text;
@@ -52,6 +54,9 @@ begin
     missing := part.missing;
     subject := format('%I.%I', part.nspname, part.relname);
 
+    if operation in ('moved', 'vanished') then
+        rest := tidemark.capture_rest(relation, part.key_json);
+    end if;
     changes := case operation
         when 'insert' then format(' from (select %s from tidemark_new x) n', part.names)
         when 'delete' then format(' from (select %s from tidemark_old x) n', part.names)
@@ -64,18 +69,32 @@ begin
             ' full join (select row_number() over () as ord, %1$s from tidemark_old x) o on o.ord = n.ord'
             ' cross join lateral (select %2$s as changed offset 0) u where u.changed <> ''{}''', part.names,
             part.changed)
+        -- Not all have both versions. Each key without the partitions' columns has as many rows in both, or none in the
+        -- new ones (tidemark.capture_unclear).
+        when 'moved' then format(
+            ' from (select y.*, row_number() over (partition by y.rest order by y.ord) as nth from (select n.*, '
+            '%3$s as rest from (select row_number() over () as ord, %1$s from tidemark_new x) n) y) n'
+            ' join (select y.*, row_number() over (partition by y.rest order by y.ord) as nth from (select n.*, '
+            '%3$s as rest from (select row_number() over () as ord, %1$s from tidemark_old x) n) y) o '
+            'on o.rest = n.rest and o.nth = n.nth'
+            ' cross join lateral (select %2$s as changed offset 0) u where u.changed <> ''{}''', part.names,
+            part.changed, rest)
+        when 'vanished' then format(
+            ' from (select v.* from (select n.*, %2$s as rest from (select %1$s from tidemark_old x) n) v'
+            ' where not exists (select from (select %2$s as rest from (select %1$s from tidemark_new x) n) w '
+            'where w.rest = v.rest)) n', part.names, rest)
         else '' end;
     counted := 'select count(*)' || changes;
 
     -- Set values into a constant: that costs half as much as building the object anew for each row.
     payload :=
         format('jsonb %L',
-               jsonb_build_object('schema', part.nspname, 'table', part.relname, 'operation', operation,
+               jsonb_build_object('schema', part.nspname, 'table', part.relname, 'operation', told,
                                   'primary_key', null));
     if operation <> 'truncate' and part.key_json <> 'null::jsonb' then
         payload := format('jsonb_set(%s, ''{primary_key}'', %s)', payload, part.key_json);
     end if;
-    if operation = 'update' then
+    if told = 'update' then
         payload := format('jsonb_set(%s, ''{changed}'', to_jsonb(u.changed))', payload);
         if part.key_changed <> 'false' then
             payload := format('%s || case when %s then jsonb_build_object(''old_primary_key'', %s) else ''{}'' end',
@@ -90,7 +109,7 @@ begin
     event := format('(select (g.head || substr(gen_random_uuid()::text, 16))::uuid as id, %s as ref, %s '
                     'as payload%s%s offset 0) c',
                     case operation when 'truncate' then 'null::text' else part.key_text end,
-        payload, case operation when 'update' then ', n.ord' end, changes);
+        payload, case told when 'update' then ', n.ord' end, changes);
 
     -- One statement for all rows takes the lock on the log before the first number, as emit does.
     written := 'insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, '
@@ -111,20 +130,22 @@ begin
             '''immediate'', ''info'', e.domain, e.type, e.stream, e.ref, %4$L, e.ref, e.once, (select '
             'tidemark.writer()), e.route, e.payload from event e where e.once is null or e.id in (select k.event_id '
             'from claimed k) or tidemark.own_key_check(e.domain, e.once, e.place) order by e.n',
-            given, event, written, subject, case operation when 'update' then 'order by c.ord' end, checks);
+            given, event, written, subject, case told when 'update' then 'order by c.ord' end, checks);
     else
         written := format(
             '%3$s'
             'select c.id, g.at, g.at, ''immediate'', ''info'', g.domain, g.type, g.stream, c.ref, %4$L, c.ref, null, '
             '(select tidemark.writer()), g.route, c.payload from (select %1$s) g cross join lateral %2$s '
             'where %6$s%5$s',
-            given, event, written, subject, case operation when 'update' then ' order by c.ord' end, checks);
+            given, event, written, subject, case told when 'update' then ' order by c.ord' end, checks);
     end if;
 end
 $$;
 comment on function tidemark.capture_sql(regclass, text, text[], text, text) is
     'SQL for the trigger of a table, which reads its transition tables. counted: counts the changed rows. written: '
     'inserts their events. given: a list of expressions named at, head (tidemark.event_uuid_time), route (its id), '
-    'place (begins messages), domain, type, stream, unchecked, schema and metadata_only. may_fail: JSON in the '
+    'place (begins messages), domain, type, stream, unchecked, schema and metadata_only. operation: insert, update, '
+    'delete, truncate; moved and vanished for an update after which some rows have no new version: of those that have, '
+    'and of the others. may_fail: JSON in the '
     'contract may be unreadable. missing: columns of the contract that the table lacks or cannot show.';
 grant execute on function tidemark.capture_sql(regclass, text, text[], text, text) to tidemark_reader;
