@@ -132,7 +132,7 @@ func TestCaptureOfPartitionsAndChildren(t *testing.T) {
 	s.capture("parent")
 	s.exec(`insert into parent values (1); insert into child values (2, 1, 'x'); update parent set a = id; delete from parent`)
 	s.wantEvents("insert 1", `update 1 ["a"]`, `update 2 ["a"]`, "delete 1", "delete 2")
-	s.wantRows(`select status || ' ' || object from tidemark.capture_check()`, "warn table public.parent")
+	s.wantRows(`select status || ' ' || object from tidemark.capture_check() where object like 'table %'`, "warn table public.parent")
 }
 
 // Cascades, deferred constraints, savepoints, sessions that replay what was replicated.

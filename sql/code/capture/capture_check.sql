@@ -108,6 +108,13 @@ as $$
                                 union all select a.relid from pg_partition_ancestors(x.relation) a (relid))) w
         where w.names is not null
         union all
+        -- PostgreSQL shows such a row to no trigger for updates; to one for deletes or inserts only if the MERGE itself
+        -- has such an action.
+        select 'route ' || r.route_code, 'warn',
+               format('a MERGE that moves a row of %s to another partition makes no event of its update', r.name),
+               'Move rows by UPDATE, or with a DELETE and an INSERT.'
+        from route r where r.attached and r.enabled and r.relkind = 'p' and r.sql_event = 'update'
+        union all
         select format('trigger %I of %I.%I', a.trigger_name, a.schema_name, a.table_name), 'fail',
                case when not a.as_attached then 'it differs from what attach makes: while its route is on, writers fail'
                     when a.enabled = 'D' then 'it is disabled: changes make no events'

@@ -33,7 +33,7 @@ as $$
                         (tidemark.transform_problem(r)).problem) as problem
         from tidemark.outbound_route r
     ), capture as materialized (
-        -- A warning about a route concerns a route that is off.
+        -- A warning about a route concerns a route that is off, or what nothing mends: MERGE and partitions.
         select c.object, c.status, c.problem from tidemark.capture_check() c
         where not (c.status = 'warn' and starts_with(c.object, 'route '))
     ), doctor as materialized (
