@@ -210,6 +210,19 @@ func TestCaptureBackfillForges(t *testing.T) {
 	s.wantRows(readsOn, "0 0 t")
 }
 
+// The log's owner may not use the schema of a table that is backfilled.
+func TestCaptureBackfillOfASchemaThatIsClosed(t *testing.T) {
+	t.Parallel()
+	s, _ := backfilled(t, `create schema closed; set search_path = closed; create table orders (id int primary key, state text); insert into orders values (1, 'old')`)
+	s.wantRows(`select has_schema_privilege('tidemark_owner', 'closed', 'usage')::text`, "false")
+	s.exec(begins)
+	s.wantRows(readsOn, "1 0 f")
+	s.wantRows(readsOn, "0 0 t")
+	s.wantEvents(`read 1 {"state": "old"}`)
+	s.exec(`create table "Or.ders" (id int primary key)`)
+	s.refused("42501", "must be owner of table closed.orders", `select tidemark.capture_backfill_add('"Or.ders"', 'closed.orders', 'read', 'test')`)
+}
+
 // A writer and the backfill meet at a row. Whichever has the row first has the lower number.
 func TestCaptureBackfillMeetsAWriter(t *testing.T) {
 	t.Parallel()

@@ -141,3 +141,22 @@ func TestDiskFilling(t *testing.T) {
 		}
 	}
 }
+
+// A role that may not use the schema of a source sees the session that holds its numbers.
+func TestCauseOfASchemaThatIsClosed(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w := tail(t, db, "declared", "")
+	w.exec(`create schema closed; alter table births set schema closed; update tidemark.source set schema_name = 'closed'`)
+	w.rewrite("open_transactions", `'20 seconds'`, `'-1 minute'`)
+	idle := open(t, db, "idle")
+	idle.begin()
+	idle.exec(`insert into closed.births (born_at, name) values (now(), 'a'); select tidemark.emit('test', 'a')`)
+	const sessions = `select cause from tidemark.cause where found like '%"idle"%'`
+	w.wantRows(sessions, "open_transaction")
+	for _, role := range []string{"tidemark_reader", "tidemark_executor"} {
+		looks := login(t, db, role[9:], role)
+		looks.refused("42501", "permission denied for schema closed", `select 'closed.births'::regclass`)
+		looks.wantRows(sessions, "open_transaction")
+	}
+}

@@ -7,8 +7,10 @@ as $$
 declare
     login constant name := tidemark.login();
 begin
-    if not exists (select from pg_class c
-                   where c.oid = capture_backfill_own.relation and c.oid = to_regclass(capture_backfill_own.name)
+    -- No to_regclass: the log's owner may not use the schema.
+    if not exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                   where c.oid = capture_backfill_own.relation
+                     and format('%I.%I', n.nspname, c.relname) = capture_backfill_own.name
                      and pg_has_role(login, c.relowner, 'member')) then
         raise exception using errcode = '42501',
             message = format('%s must be owner of table %s', login, capture_backfill_own.name),

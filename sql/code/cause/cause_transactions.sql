@@ -63,8 +63,8 @@ begin
                        -- Every transaction keeps the horizon back; of the prepared ones those that wrote the table.
                        when s.safety = 'clock' and t.gid is null then true
                        when s.source is null then false -- of commands, which come from Kafka
-                       else t.relations && coalesce(tidemark.relation_tree(
-                                to_regclass(format('%I.%I', s.schema_name, s.table_name))), '{}') end) c;
+                       -- No to_regclass: a role that looks may not use the schema.
+                       else t.relations && coalesce(tidemark.relation_tree(tidemark.source_fence(s)), '{}') end) c;
         continue when not (t.gid is not null or t.idle and (writes_log or parks or held.horizon)
                            or coalesce(held.waiting, 0) > 0);
         found_.cause := case when t.gid is null then 'open_transaction' else 'prepared_transaction' end;

@@ -15,3 +15,4 @@ $$;
 comment on function tidemark.source_fence(tidemark.source) is
     'The table whose writers can keep a number of the source open: the source''s own table; for the safety capture the '
     'log.';
+grant execute on function tidemark.source_fence(tidemark.source) to tidemark_reader, tidemark_executor;
