@@ -482,3 +482,29 @@ func TestMaintainReadsWhatIsOld(t *testing.T) {
 	w.wantRows(`select concat(relname, ' ', seq_tup_read) from pg_stat_xact_user_tables where schemaname = 'tidemark' and seq_tup_read >= 20000`)
 	w.exec(`commit`)
 }
+
+// No setting of a time makes maintain or the causes fail: those that could are refused, or, set by hand, held to 100 years; what is no
+// time has its default.
+func TestMaintainWithSettingsThatAreNoTime(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.emit(1)
+	w.pass()
+	keys := column[string](w, `select key from tidemark.setting where key like '%.retention' or key in ('lag.warn', 'lag.bad') order by key`)
+	if len(keys) < 7 {
+		t.Fatalf("settings of a time: %v", keys)
+	}
+	for _, key := range keys {
+		w.refused("TM005", "and must be an interval of up to 100 years", `select tidemark.setting_set($1, '9999 years')`, key)
+		w.refused("TM005", "and must be an interval of up to 100 years", `select tidemark.setting_set($1, '0')`, key)
+		w.exec(`select tidemark.setting_set($1, '100 years')`, key)
+	}
+	for value, is := range map[string]string{"9999 years": "100 years", "-1 day": "30 days", "soon": "30 days", "99999999999 years": "30 days", "0": "00:00:00"} {
+		w.exec(`update tidemark.setting set value = $2 where key = any ($1)`, keys, value)
+		w.wantRows(`select tidemark.interval_setting(key, '30 days')::text from tidemark.setting where key = 'finding.retention'`, is)
+		if value != "0" {
+			w.wantMaintain()
+			w.exec(causes)
+		}
+	}
+}

@@ -17,10 +17,14 @@ as $$
                                         else format('%s hours', round(f.hours)) end) end),
            null::bigint, '{}'::text[],
            case when f.retention > interval '1 day' and f.log_bytes > f.bytes / 4 then array[
-               format('update tidemark.setting set value = %L where key = ''outbox.retention'';', f.retention / 2),
+               format('select tidemark.setting_set(''outbox.retention'', %L, ''the disk fills'');', f.retention / 2),
                'select * from tidemark.maintain();']
                 else '{select * from tidemark.maintain();}' end,
-           '{}'::text[]
+           case when f.retention > interval '1 day' and f.log_bytes > f.bytes / 4 then array[
+               format('tidemark setting set outbox.retention %s --reason ''the disk fills''',
+                      tidemark.shell_word((f.retention / 2)::text)),
+               'tidemark maintain']
+                else '{tidemark maintain}' end
     from (
         select g.*, g.bytes / g.size as used, (g.size - g.bytes) / nullif(g.hour, 0) as hours
         from (

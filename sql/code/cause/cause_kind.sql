@@ -145,8 +145,8 @@ from (values
     ('disk_filling',
      'The database nears the size that its disk has for it (the setting disk.size). When the disk is full, writes '
      'fail, emits among them.',
-     'Enlarge the disk, and say so: update tidemark.setting set value = … where key = ''disk.size''. Or give up '
-     'old events: the commands halve the retention of the log. No event can be replayed once it is past it.',
+     'Enlarge the disk, and say so: tidemark setting set disk.size …. Or give up old events: the commands halve the '
+     'retention of the log. No event can be replayed once it is past it.',
      '{}',
      '{}'),
     ('replication_slot',

@@ -12,8 +12,7 @@ declare
         (select s.value::bigint from tidemark.setting s where s.key = 'outbox.partition_events'), 1000000));
     wanted constant integer := greatest(1, coalesce(
         (select s.value::integer from tidemark.setting s where s.key = 'outbox.partitions_ahead'), 2));
-    retention constant interval :=
-        coalesce((select s.value::interval from tidemark.setting s where s.key = 'outbox.retention'), '30 days');
+    retention constant interval := tidemark.interval_setting('outbox.retention', '30 days');
     -- More numbers than writers take while partitions are made.
     within_reach constant bigint := 100000;
     last_number bigint;

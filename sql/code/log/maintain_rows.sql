@@ -5,11 +5,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    key_retention constant interval :=
-        coalesce((select s.value::interval from tidemark.setting s where s.key = 'emit_key.retention'), '30 days');
+    key_retention constant interval := tidemark.interval_setting('emit_key.retention', '30 days');
     few_captures constant integer := 100;
     -- A constant: an index cannot use a condition that calls clock_timestamp(), and each call would read all rows.
     clock constant timestamptz := clock_timestamp();
+    captured_until constant timestamptz := clock - tidemark.interval_setting('captured.retention', '30 days');
     n bigint;
 begin
     delete from tidemark.emit_key k
@@ -84,8 +84,7 @@ begin
         return query select 'postponed', 'captures', 'an operator has it locked; another call will make it';
     end;
     delete from tidemark.captured c
-    where c.at < clock - coalesce((select s.value::interval from tidemark.setting s
-                                               where s.key = 'captured.retention'), '30 days');
+    where c.at < captured_until;
     get diagnostics n = row_count;
     if n > 0 then
         return query select 'forgot', 'captured', format('%s rows past captured.retention', n);

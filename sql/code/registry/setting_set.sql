@@ -19,8 +19,8 @@ begin
     begin
         case
         when key like '%.retention' or key in ('lag.warn', 'lag.bad') then
-            needs := 'an interval, such as 30 days';
-            fits := value::interval > interval '0';
+            needs := 'an interval of up to 100 years, such as 30 days';
+            fits := value::interval > interval '0' and value::interval <= interval '100 years';
         when key = 'disk.size' then
             needs := 'a size, such as 500 GB, or 0';
             fits := pg_size_bytes(value) >= 0;
