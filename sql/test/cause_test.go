@@ -160,3 +160,74 @@ func TestCauseOfASchemaThatIsClosed(t *testing.T) {
 		looks.wantRows(sessions, "open_transaction")
 	}
 }
+
+// Upkeep that does not do its work is a cause: it fails, is held up, or is not called. A daemon that has just started is given time.
+func TestUpkeepFailing(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w, operator := live(t, db), open(t, db, "operator")
+	const (
+		causes = `select concat_ws(' ', status, cause, subject, since = (select at from tidemark.storage_sample), split_part(found, ' was ', 1)) from tidemark.cause_upkeep()`
+		fails  = "bad upkeep_failing maintain t the last call of tidemark.maintain that did all its work"
+	)
+	older := func(by string) {
+		t.Helper()
+		w.exec(`update tidemark.storage_sample set at = clock_timestamp() - $1::text::interval`, by)
+	}
+	w.wantRows(causes) // a new installation
+	w.emit(1)
+	w.exec(`select tidemark.maintain()`)
+	older("10 minutes")
+	w.wantRows(causes, fails) // the event is newer: something has to call it
+	older("4 minutes")
+	w.wantRows(causes)
+	w.exec(`set session_replication_role = replica; update tidemark.outbox set created_at = now() - interval '1 hour'; reset session_replication_role`)
+	older("1 hour")
+	w.wantRows(causes) // it is called, or nothing comes
+
+	// A daemon that lives calls it, once it has had the time.
+	beats := func(uptime int) {
+		t.Helper()
+		w.exec(`select tidemark.heartbeat_daemon('courier', 'running', jsonb_build_object('uptime', $1::int, 'instance', $1::int))`, uptime)
+	}
+	beats(10)
+	w.wantRows(causes)
+	beats(301)
+	w.wantRows(causes, fails)
+	w.wantRows(`select array_to_string(sql || cli, ' ') from tidemark.cause where cause = 'upkeep_failing' and found like '%each call by daemon/courier has failed%'`,
+		"select * from tidemark.maintain(); tidemark maintain")
+	w.exec(`set role tidemark_reader`)
+	w.wantRows(causes, fails)
+	w.exec(`reset role`)
+
+	// A call that fails, and one that has to leave its rows, do not end it.
+	w.exec(`alter function tidemark.history_note() rename to history_note_`)
+	w.refused("42883", "history_note", `select tidemark.maintain()`)
+	w.exec(`alter function tidemark.history_note_() rename to history_note`)
+	w.exec(`select tidemark.finding_open('target_down', 'r1', 'high', 'for an operator')`)
+	w.exec(`update tidemark.finding set opened_at = clock_timestamp() - interval '1 year', closed_at = clock_timestamp() - interval '1 year'`)
+	operator.begin()
+	operator.exec(`select from tidemark.finding for update`)
+	w.wantMaintain("postponed rows another session holds rows ")
+	w.wantRows(causes, fails)
+	operator.commit()
+	w.exec(`select tidemark.maintain()`)
+	w.wantRows(causes)
+
+	// What was before a step of the clock forward is not as old as it looks. A daemon that died has a cause of its own.
+	older("1 hour")
+	w.exec(`insert into tidemark.clock_step (at, step, seen_by) values (clock_timestamp(), '1 hour', 'daemon/d')`)
+	w.wantRows(causes)
+	w.exec(`delete from tidemark.clock_step; update tidemark.heartbeat set last_beat_at = now() - interval '31 seconds' where executor_id = 'daemon/courier'`)
+	w.emit(2)
+	w.wantRows(causes)
+	w.exec(`delete from tidemark.heartbeat where executor_id = 'daemon/courier'`)
+	w.wantRows(causes, fails)
+
+	// The log is read at its ends, by index, although its statistics are those of an empty table.
+	w.exec(`analyze tidemark.outbox; alter table tidemark.outbox_p0 set (autovacuum_enabled = off)`)
+	w.exec(`select count(tidemark.emit('test', 'a', '{}', key => n::text)) from generate_series(1, 2000) n`)
+	if n := w.readsOf("outbox", func() { w.wantRows(causes, fails) }); n > 4 {
+		t.Errorf("%d rows of the log are read", n)
+	}
+}

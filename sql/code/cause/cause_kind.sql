@@ -142,6 +142,14 @@ from (values
      'that are read by time have a cause of their own: source_clock_back.',
      '{}',
      '{}'),
+    ('upkeep_failing',
+     'tidemark.maintain, which keeps the log in shape, fails each time, is held up by a session that keeps rows '
+     'locked, or is not called. Events are accepted and delivered meanwhile. The disk fills, payloads stay past their '
+     'retention, and findings that are over stay open.',
+     'Call it by hand: the command shows the error, or what postponed it. A daemon has the error in its log (upkeep '
+     'failed). Where no daemon runs, call it every minute.',
+     '{}',
+     '{}'),
     ('disk_filling',
      'The database nears the size that its disk has for it (the setting disk.size). When the disk is full, writes '
      'fail, emits among them.',

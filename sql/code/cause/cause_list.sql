@@ -58,6 +58,8 @@ begin
         select t.* from tidemark.cause_disk() t
         union all
         select t.* from tidemark.cause_clock() t
+        union all
+        select t.* from tidemark.cause_upkeep() t
     ), row_ as materialized (
         select h.kind, h.name, h.status, h.age_seconds, h.count, h.note, h.kind || ' ' || h.name as symptom,
                case when h.kind = 'finding' then h.kind || ' ' || split_part(h.name, ' ', 1) else h.kind end

@@ -22,4 +22,4 @@ as $$
 $$;
 comment on function tidemark.storage_note() is
     'Part of tidemark.maintain: notes how large the database and the log are. The growth counts from up to an hour '
-    'ago.';
+    'ago. The time of the note is also that of the last call that did all its work (tidemark.cause_upkeep).';

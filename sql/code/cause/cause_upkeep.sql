@@ -1,0 +1,66 @@
+-- A call of maintain that does all its work measures the database (tidemark.storage_note): one that fails, or that
+-- another session's row locks hold up, takes that back.
+create or replace function tidemark.cause_upkeep()
+returns setof tidemark.trouble
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+-- The log is read at its ends only, whatever its statistics say.
+set enable_seqscan = off
+set enable_sort = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    clock constant timestamptz := clock_timestamp();
+    patience constant interval := '5 minutes';
+    last_ constant timestamptz := (select s.at from tidemark.storage_sample s);
+    -- What was before a step of the clock forward looks older than it is.
+    stepped constant timestamptz := (select max(s.at) from tidemark.clock_step s where s.step > interval '0');
+    daemons record;
+    began timestamptz;
+    newest timestamptz;
+begin
+    if last_ >= clock - patience then
+        return;
+    end if;
+    -- A daemon calls maintain when it starts, and each minute.
+    select min(case when h.state = 'alive' then d.started end) as started,
+           string_agg(h.executor_id, ', ' order by h.executor_id) filter (where h.state = 'alive') as alive,
+           bool_or(h.state = 'silent') as silent
+    into daemons
+    from tidemark.heartbeat_health h
+    join tidemark.heartbeat b on b.executor_id = h.executor_id
+    cross join lateral (
+        select case when jsonb_typeof(b.payload -> 'uptime') = 'number'
+                         then b.last_beat_at
+                              - make_interval(secs => least((b.payload ->> 'uptime')::numeric, 3e9)::double precision)
+                    else b.watched_since end as started) d
+    where h.executor_id like 'daemon/%';
+    if daemons.alive is not null then
+        began := greatest(last_, daemons.started, stepped);
+        newest := clock;
+    elsif daemons.silent then
+        return; -- daemon_dead tells it
+    else
+        began := greatest(coalesce(last_, (select o.created_at from tidemark.outbox o order by o.seq limit 1)),
+                          stepped);
+        newest := (select o.created_at from tidemark.outbox o order by o.seq desc limit 1);
+    end if;
+    if newest > began + patience then
+        return next row(
+            'upkeep_failing', 'maintain', 'bad', last_,
+            format('%s; %s. Partitions of the log are not made ahead, and nothing is dropped, erased or closed',
+                   coalesce(format('the last call of tidemark.maintain that did all its work was %s ago',
+                                   date_trunc('second', clock - last_)),
+                            'no call of tidemark.maintain has done all its work yet'),
+                   coalesce(format('each call by %s has failed since, or was held up', daemons.alive),
+                            format('the newest event is %s old, and no daemon runs that calls it',
+                                   date_trunc('second', clock - newest)))),
+            null, '{}', '{select * from tidemark.maintain();}', '{tidemark maintain}')::tidemark.trouble;
+    end if;
+end
+$$;
+comment on function tidemark.cause_upkeep() is
+    'The part of tidemark.cause about tidemark.maintain: upkeep_failing, where no call has done all its work for 5 '
+    'minutes, while a daemon lives or the log has newer events.';
+grant execute on function tidemark.cause_upkeep() to tidemark_reader, tidemark_executor;
