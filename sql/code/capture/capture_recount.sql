@@ -18,6 +18,7 @@ declare
     busy text[];
     whole boolean;
     slice bigint;
+    away constant text := 'its table has another name now';
     at_home constant text := tidemark.source_home('tidemark.capture_round');
     last_seq constant bigint := (select q.last_value - (not q.is_called)::integer from tidemark.outbox_seq_seq q);
 begin
@@ -25,9 +26,11 @@ begin
     if current_setting('transaction_isolation') not like 'read %' then
         return;
     end if;
+    -- Of a table that has another name for a while the counts stay: they tell what it missed once it has its name back.
     delete from tidemark.capture_count c
-    where not exists (select from tidemark.capture_watched w where w.name = c.name);
-    if not exists (select from tidemark.capture_watched) then
+    where not exists (select from tidemark.capture_watched w where w.name = c.name)
+      and not exists (select from tidemark.capture_moved m where m.name = c.name and m.relation = c.relation);
+    if not exists (select from tidemark.capture_watched) and not exists (select from tidemark.capture_count) then
         delete from tidemark.capture_round;
         return;
     end if;
@@ -73,7 +76,13 @@ begin
                  compared_at) =
                 (select n.base, n.base_inserts, n.base_deletes, n.inserts, n.deletes, n.round_inserts,
                         n.round_deletes, n.status, n.detail, n.compared_at
-                 from tidemark.capture_compare(c, whole) n);
+                 from tidemark.capture_compare(c, whole) n)
+            where c.detail <> away and exists (select from tidemark.capture_watched w where w.name = c.name);
+            -- The others were not noted in this round, or cannot be compared.
+            update tidemark.capture_count c
+            set inserts = c.inserts + c.round_inserts, deletes = c.deletes + c.round_deletes, round_inserts = 0,
+                round_deletes = 0, base = case when whole then c.base end
+            where c.detail = away or not exists (select from tidemark.capture_watched w where w.name = c.name);
         end if;
     elsif round.witness is null then
         round.witness := busy;
@@ -83,6 +92,11 @@ begin
         for watched in select w.name from tidemark.capture_watched w loop
             perform tidemark.capture_note(watched, round);
         end loop;
+        update tidemark.capture_count c
+        set status = 'unclear', detail = case when x.here then 'its table had another name until now' else away end
+        from (select c.name, exists (select from tidemark.capture_watched w where w.name = c.name) as here
+              from tidemark.capture_count c) x
+        where x.name = c.name and x.here = (c.detail = away);
         round.counted_seq := round.upto_seq;
         -- A later statement than the counts', and an earlier one than the snapshot's.
         round.upto_seq := (select q.last_value - (not q.is_called)::integer from tidemark.outbox_seq_seq q);

@@ -111,10 +111,12 @@ from (values
      '{}',
      '{}'),
     ('capture_broken',
-     'A captured table lacks a column that its inbound route shows. A route that is fail_closed lets the write of '
-     'the application fail rather than lose the event.',
+     'A captured table lacks a column that its inbound route shows: a route that is fail_closed lets the write of '
+     'the application fail rather than lose the event. Or the table has another name or schema than the route says: '
+     'its changes make no events.',
      'Bring the column back, or take it out of the contract with the command. Consumers of the event miss it from '
-     'then on.',
+     'then on. Give the table its name back: what it missed is then found, as capture_gap. If another object has '
+     'the name, the command lets the route follow the table, and what it missed is to be backfilled.',
      '{}',
      '{}'),
     ('retention_held',

@@ -70,10 +70,44 @@ begin
                   where not exists (select from pg_attribute a
                                     where a.attrelid = c.oid and a.attname = w.name and a.attnum > 0
                                       and not a.attisdropped and a.attgenerated <> 'v'));
+
+    -- Rarely so; to read the triggers costs more than all that is above.
+    if not exists (select from (select distinct r.source_schema, r.source_table from tidemark.inbound_route r
+                                where r.source_object_kind = 'table' and r.enabled and not r.dry_run) r
+                   where not exists (
+                       select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                       where n.nspname = r.source_schema and c.relname = r.source_table
+                         and c.relkind in ('r', 'p'))) then
+        return;
+    end if;
+    return query
+    select 'capture_broken', m.route_code, 'bad', null::timestamptz,
+           format('there is no table %s, which inbound route %s captures: its table is now %s%s, and no %s of it '
+                  'becomes an event', m.name, m.route_code, o.now_,
+                  case when o.taken then format(', and %s is another object', m.name) end, m.sql_event),
+           null::bigint, array['finding capture_unwritten ' || m.route_code],
+           case when o.taken then array[format(
+               'select tidemark.inbound_route_set(%L, %L, %L);', m.route_code,
+               jsonb_build_object('source_schema', m.schema_name, 'source_table', m.table_name), 'it was renamed')]
+           else array_remove(array[
+               case when m.schema_name <> m.source_schema
+                    then format('alter table %s set schema %I;', o.now_, m.source_schema) end,
+               case when m.table_name <> m.source_table
+                    then format('alter table %I.%I rename to %I;', m.source_schema, m.table_name, m.source_table) end],
+               null) end,
+           case when o.taken then array[format(
+               'tidemark capture route set %s --schema %s --table %s --reason ''it was renamed''',
+               tidemark.shell_word(m.route_code), tidemark.shell_word(m.schema_name),
+               tidemark.shell_word(m.table_name))] else '{}' end
+    from (select distinct on (m.route_code) m.* from tidemark.capture_moved m order by m.route_code, m.relation) m
+    cross join lateral (
+        select format('%I.%I', m.schema_name, m.table_name) as now_,
+               exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                       where n.nspname = m.source_schema and c.relname = m.source_table) as taken) o;
 end
 $$;
 comment on function tidemark.cause_tables() is
     'The part of tidemark.cause about captured tables: capture_disabled (a trigger does not fire: changes make no '
     'events), capture_gap (changes have no event although the triggers are enabled), capture_broken (a column of the '
-    'contract is gone: writes of the application fail).';
+    'contract is gone: writes of the application fail; or the table has another name now: changes make no events).';
 grant execute on function tidemark.cause_tables() to tidemark_reader, tidemark_executor;
