@@ -1,0 +1,187 @@
+package consumer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemarkhq/tidemark/internal/store"
+)
+
+// where is what a partition has, or why that is not known.
+type where struct {
+	topicID    string
+	first, end int64
+	err        error
+}
+
+// locate asks the brokers, for each topic alone: what one does not answer keeps no other. It returns an error if no broker answers for any.
+func (s *session) locate(ctx context.Context, places []place) (map[place]where, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	of := map[string][]int32{}
+	for _, at := range places {
+		of[at.topic] = append(of[at.topic], at.partition)
+	}
+	var mu sync.Mutex
+	var topics sync.WaitGroup
+	all := map[place]where{}
+	for topic, partitions := range of {
+		topics.Go(func() {
+			found := s.locateIn(ctx, topic, partitions)
+			mu.Lock()
+			defer mu.Unlock()
+			maps.Copy(all, found)
+		})
+	}
+	topics.Wait()
+	var last error
+	for _, w := range all {
+		if _, answered := errors.AsType[*kerr.Error](w.err); w.err == nil || answered {
+			return all, nil
+		}
+		last = w.err
+	}
+	return nil, last
+}
+
+// locateIn asks for partitions of a topic.
+func (s *session) locateIn(ctx context.Context, topic string, partitions []int32) map[place]where {
+	admin := kadm.NewClient(s.client)
+	details, failed := admin.ListTopics(ctx, topic)
+	var first, end kadm.ListedOffsets
+	var noFirst, noEnd error
+	if d := details[topic]; failed == nil {
+		failed = d.Err
+	}
+	if failed == nil { // beside errors there are the offsets of those that have none
+		first, noFirst = admin.ListStartOffsets(ctx, topic)
+		end, noEnd = admin.ListEndOffsets(ctx, topic)
+	}
+	all := map[place]where{}
+	for _, partition := range partitions {
+		at := place{topic, partition}
+		_, there := details[topic].Partitions[partition]
+		from, ok := first.Lookup(topic, partition)
+		upto, okay := end.Lookup(topic, partition)
+		err := cmp.Or(failed, from.Err, upto.Err)
+		switch {
+		case err != nil:
+		case !there:
+			err = kerr.UnknownTopicOrPartition
+		case !ok:
+			err = about(at, noFirst)
+		case !okay:
+			err = about(at, noEnd)
+		}
+		if err != nil {
+			all[at] = where{err: fmt.Errorf("the offsets are not known: %w", err)}
+			continue
+		}
+		all[at] = where{details[topic].ID.String(), from.Offset, upto.Offset, nil}
+	}
+	return all
+}
+
+// about is the part of an error, of which requests to several brokers have some, that is about a partition.
+func about(at place, err error) error {
+	several, ok := errors.AsType[*kadm.ShardErrors](err)
+	if !ok {
+		return cmp.Or(err, errors.New("the brokers do not tell them"))
+	}
+	for _, one := range several.Errs {
+		request, ok := one.Req.(*kmsg.ListOffsetsRequest)
+		if ok && slices.ContainsFunc(request.Topics, func(t kmsg.ListOffsetsRequestTopic) bool {
+			return t.Topic == at.topic && slices.ContainsFunc(t.Partitions, func(p kmsg.ListOffsetsRequestTopicPartition) bool { return p.Partition == at.partition })
+		}) {
+			return one.Err
+		}
+	}
+	return err
+}
+
+// adjust lets fetching begin where PostgreSQL says. Partitions that are held are left out. It tries until it knows, or the
+// partitions are taken away.
+func (s *session) adjust(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	for last := ""; ; {
+		starts, err := s.places(ctx, offsets)
+		if err == nil {
+			return starts, nil
+		}
+		if ctx.Err() == nil && err.Error() != last {
+			last = err.Error()
+			s.o.Log.WarnContext(ctx, "cannot begin with partitions", "error", err)
+		}
+		sleep(ctx, askEvery)
+		if ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *session) places(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	if len(offsets) == 0 {
+		return offsets, nil
+	}
+	var asked []place
+	for topic, partitions := range offsets {
+		for partition := range partitions {
+			asked = append(asked, place{topic, partition})
+		}
+	}
+	all, err := s.locate(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	type start struct {
+		where
+		next int64
+		held string
+	}
+	starts := map[place]start{}
+	for at, w := range all {
+		if w.err != nil {
+			starts[at] = start{where: w}
+			continue
+		}
+		next, held, err := store.New(s.db).CommandPartition(ctx, at.topic, at.partition, w.topicID, w.first, w.end)
+		if err != nil {
+			return nil, err
+		}
+		starts[at] = start{w, next, held}
+	}
+	found := map[string]map[int32]kgo.Offset{}
+	for at, st := range starts {
+		if st.held != "" || st.err != nil {
+			s.o.Log.WarnContext(ctx, "held", "topic", at.topic, "partition", at.partition, "detail", cmp.Or(st.held, fmt.Sprint(st.err)))
+			s.hold(at, st.err)
+			continue
+		}
+		if found[at.topic] == nil {
+			found[at.topic] = map[int32]kgo.Offset{}
+		}
+		found[at.topic][at.partition] = kgo.NewOffset().At(st.next).WithEpoch(-1)
+		s.start(at, st.topicID, st.next)
+	}
+	return found, nil
+}
+
+func (s *session) hold(at place, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[at] = why
+}
