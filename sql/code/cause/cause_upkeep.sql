@@ -49,7 +49,7 @@ begin
     if newest > began + patience then
         return next row(
             'upkeep_failing', 'maintain', 'bad', last_,
-            format('%s; %s. Partitions of the log are not made ahead, and nothing is dropped, erased or closed',
+            format('%s; %s. Partitions of the log may not be made ahead, and nothing is erased or closed',
                    coalesce(format('the last call of tidemark.maintain that did all its work was %s ago',
                                    date_trunc('second', clock - last_)),
                             'no call of tidemark.maintain has done all its work yet'),
