@@ -7,4 +7,4 @@ comment on column tidemark.capture_backfill_key.key_hash is 'SHA-256 of a key of
 alter table tidemark.capture_backfill_key drop constraint capture_backfill_key_pkey;
 alter table tidemark.capture_backfill_key add primary key (backfill_id, ref, key_hash);
 
-drop function if exists tidemark.capture_backfill_known(bigint, text[]);
+drop function if exists tidemark.capture_backfill_known;

@@ -18,7 +18,8 @@ begin
         from unnest(tidemark.multirange_numbers(seqs)) n
         cross join lateral (
             select o.seq, o.event_id, o.created_at, o.occurred_at, o.lane, o.severity, o.domain, o.type, o.stream,
-                   o.key, o.subject_table, o.subject_ref, o.idempotency_key, o.trace, o.actor, o.emitted_by
+                   o.key, o.subject_table, o.subject_ref, o.idempotency_key, o.trace, o.actor, o.emitted_by,
+                   o.inbound_id
             from tidemark.outbox o where o.seq = n limit 1) e;
     end if;
 end

@@ -43,7 +43,7 @@ begin
     made := row(0, event_id, clock_timestamp(), clock_timestamp(), 'immediate', 'info',
                 case when tested.domain = '*' then 'tidemark' else tested.domain end, 'tidemark.test', null, null, null,
                 null, null, null, tidemark.login(), jsonb_build_object('test', true, 'route', tested.route_code),
-                null)::tidemark.outbox;
+                null, null)::tidemark.outbox;
     event := tidemark.event_json(made) || '{"test": true}';
     route := to_jsonb(tested) || jsonb_build_object('timeout_seconds', extract(epoch from tested.timeout))
         || case when tested.target_kind = 'sql'
