@@ -3,6 +3,7 @@ returns integer[]
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_sort = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -14,9 +15,14 @@ begin
         where r.worker = live_inside.worker and tidemark.route_delivers(r) and tidemark.target_is_inside(r.target_kind)
           and (exists (select from unnest(evidence) e where e.route_id = r.id and e.outcome = 'pending'
                        and e.reason is distinct from 'domain_closed')
-               -- A limit, so that this is looked up for each route: all that is due is not read into a hash.
-               or (select true from tidemark.pending p where p.route_id = r.id and p.replay in (false, true)
-                   and p.shard = live_inside.shard and p.next_attempt_at <= clock limit 1))
+               -- In the order of the index and with a limit, so that this is looked up for each route: neither all
+               -- that is due nor all that waits is read.
+               or (select true from tidemark.pending p where p.route_id = r.id and not p.replay
+                   and p.shard = live_inside.shard and p.next_attempt_at <= clock
+                   order by p.next_attempt_at limit 1)
+               or (select true from tidemark.pending p where p.route_id = r.id and p.replay
+                   and p.shard = live_inside.shard and p.next_attempt_at <= clock
+                   order by p.next_attempt_at limit 1))
         order by r.id);
 end
 $$;
