@@ -89,7 +89,7 @@ type handling struct {
 	calls
 	permit *worker.Permit
 	routes map[int32]store.Route
-	untold map[int32]bool // routes of which operators have not been told whether there is a handler
+	untold map[int32]bool // routes of which operators have not been told in this lease whether there is a handler
 
 	// What targets have handled in an earlier lease, and not settled. Nothing adds to it in this lease; each settle removes
 	// some, so it is read again until nothing is left.
@@ -139,7 +139,10 @@ func (t task) order() (key store.KeyOf, ordered bool) {
 // when one fails, each again with a savepoint of its own.
 func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *store.Page) ([]store.Result, error) {
 	for _, r := range page.Routes {
-		h.routes[r.ID], h.untold[r.ID] = r, true
+		if known, ok := h.routes[r.ID]; !ok || known.TargetRef != r.TargetRef || known.RouteCode != r.RouteCode {
+			h.untold[r.ID] = true
+		}
+		h.routes[r.ID] = r
 	}
 	if h.page != page {
 		h.page, h.lost = page, map[taskKey]store.Result{}
@@ -157,6 +160,11 @@ func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *
 		handled, err := c.Handled(ctx, tx)
 		if err != nil {
 			return nil, err
+		}
+		if h.epoch != c.Epoch() { // the owner between may have been of another release
+			for id := range h.routes {
+				h.untold[id] = true
+			}
 		}
 		h.epoch, h.handled, h.calm = c.Epoch(), handled, false
 	}
@@ -240,7 +248,7 @@ func (h *handling) waits(t task, held, behind map[store.KeyOf]bool) (r store.Res
 	return r, true
 }
 
-// Report opens or closes the finding of each route, when it has come with a page, that says that this program has no handler for it.
+// Report opens or closes the finding that this program has no handler for a route: once in a lease, when a page first needs the route.
 func (h *handling) Report(ctx context.Context, c *store.Cursor) {
 	for id := range h.untold {
 		detail := ""

@@ -2,8 +2,11 @@ package consumer_test
 
 import (
 	"context"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -130,4 +133,44 @@ func TestRoundTripsBesideAPausedRoute(t *testing.T) {
 	p.exec(`select tidemark.route_resume('billing.shop.all', 'test')`)
 	pass()
 	p.eventually(effects, "depot1 depot2 depot3 shopa shopa")
+}
+
+// told counts the statements that open or close findings of routes without a handler.
+type told struct{ n atomic.Int64 }
+
+func (c *told) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if slices.Contains(data.Args, any("route_misconfigured")) {
+		c.n.Add(1)
+	}
+	return ctx
+}
+
+func (*told) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// Operators are told of a route once in a lease, also where each page needs another route than the one before it.
+func TestRoutesAreToldOnce(t *testing.T) {
+	t.Parallel()
+	p := prepared(t, "")
+	p.exec(`select tidemark.type_set('depot', 'box.sent'), tidemark.handlers_register('billing', '{shop/*,depot/*}')`)
+	tidemarktest.GoLive(t, p.db.Pool)
+	counted := &told{}
+	client, pool := p.client(1, counted)
+	note := func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+		_, err := tx.Exec(ctx, `insert into effect values ($1)`, e.Domain+e.Key)
+		return err
+	}
+	client.Handle("shop/*", note)
+	client.Handle("depot/*", note)
+	stop := p.runs(client, pool)
+	for n := range 5 {
+		key := strconv.Itoa(n)
+		p.emit(key, "1")
+		p.eventually(`select n from effect where n = 'shop`+key+`'`, "shop"+key)
+		p.exec(`select tidemark.emit('depot', 'box.sent', '{}', key => $1)`, key)
+		p.eventually(`select n from effect where n = 'depot`+key+`'`, "depot"+key)
+	}
+	stop()
+	if n := counted.n.Load(); n != 2 {
+		t.Errorf("told %d times of 2 routes", n)
+	}
 }
