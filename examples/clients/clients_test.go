@@ -22,8 +22,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidemarkhq/tidemark/internal/config"
-	"github.com/tidemarkhq/tidemark/internal/devpg"
 	"github.com/tidemarkhq/tidemark/internal/runtimes"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -192,15 +192,6 @@ func next(t *testing.T, what string, lines <-chan string) string {
 	}
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	port, err := devpg.FreePort(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
 const secret = "whsec_dGhpcyBpcyBhIGtleSBvZiAzMiBieXRlcywgaW5kZWVk"
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -227,7 +218,7 @@ func TestClients(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(cluster.Close)
-			port := freePort(t)
+			port := testserver.FreePort(t)
 			hooks := fmt.Sprintf("http://127.0.0.1:%d/hooks", port)
 			received := printed(t, dir, l.receive, "WEBHOOK_SECRET="+secret, "PORT="+strconv.Itoa(port))
 			consumed := printed(t, dir, l.consume, "KAFKA="+cluster.ListenAddrs()[0])

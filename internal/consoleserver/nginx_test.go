@@ -20,7 +20,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/tidemarkhq/tidemark/internal/config"
-	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -39,12 +39,8 @@ func nginx(t *testing.T, console string) string {
 	if location == nil {
 		t.Fatal("docs/console.md shows no nginx")
 	}
-	port, err := devpg.FreePort(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	file, address := filepath.Join(dir, "nginx.conf"), fmt.Sprintf("127.0.0.1:%d", port)
+	file, address := filepath.Join(dir, "nginx.conf"), fmt.Sprintf("127.0.0.1:%d", testserver.FreePort(t))
 	text := fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log stderr;
 events {}
 http {

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark/internal/config"
-	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -61,7 +61,7 @@ func startPgBouncer(t *testing.T, program string, db *tidemarktest.DB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	port := freePort(t)
+	port := testserver.FreePort(t)
 	file := filepath.Join(dir, "pgbouncer.ini")
 	text := fmt.Sprintf(`[databases]
 %s = host=%s port=%d user=%s
@@ -105,13 +105,4 @@ default_pool_size = 5
 		return conn.Close(t.Context()) == nil
 	})
 	return address
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	port, err := devpg.FreePort(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }

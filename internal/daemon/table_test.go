@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -57,34 +58,42 @@ select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.sql.
 	}
 }
 
-// A page_timeout that an operator changes counts for the worker that runs: a row that takes longer than the old one is taken.
-func TestDaemonTablePageTimeout(t *testing.T) {
-	t.Parallel()
-	db := tidemarktest.NewDB(t)
-	execSQL(t, db, `
+// waitingTable is an application's table of so many rows, with a worker whose handler waits for each page before it takes the rows.
+func waitingTable(t *testing.T, db *tidemarktest.DB, wait string, rows int, settings string) {
+	t.Helper()
+	execSQL(t, db, fmt.Sprintf(`
 create table births (id bigint generated always as identity primary key);
 create table taken (id text);
 create function take(rows births[]) returns void language plpgsql as $$
 begin
-	perform pg_sleep(0.5);
+	perform %s;
 	insert into taken select id from unnest(rows);
 end $$;
-insert into births default values;
+insert into births select from generate_series(1, %d);
 select tidemark.source_set('births', '{"table": "public.births", "id_column": "id", "safety": "sequence"}');
-select tidemark.worker_set('sql', '{"source": "table", "handler": "sql", "handler_ref": "public.take", "page_timeout": "200 ms", "retry_policy": {"base_seconds": 0.1, "max_attempts": 100}}');
+select tidemark.worker_set('sql', '{"source": "table", "handler": "sql", "handler_ref": "public.take", %s}');
 select tidemark.worker_source_add('sql', 'births');
-select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.sql.enabled', true)`)
+select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.sql.enabled', true)`, wait, rows, settings))
+}
+
+// has asks whether the query's answer is true.
+func has(db *tidemarktest.DB, sql string) func() bool {
+	return func() (yes bool) {
+		return db.Pool.QueryRow(context.Background(), sql).Scan(&yes) == nil && yes
+	}
+}
+
+// A page_timeout that an operator changes counts for the worker that runs: a row that takes longer than the old one is taken.
+func TestDaemonTablePageTimeout(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	waitingTable(t, db, "pg_sleep(0.5)", 1, `"page_timeout": "200 ms", "retry_policy": {"base_seconds": 0.1, "max_attempts": 100}`)
 	c := settings(db)
 	c.Poll.Max = 50 * time.Millisecond
 	run(t, c)
-	has := func(sql string) func() bool {
-		return func() (yes bool) {
-			return db.Pool.QueryRow(context.Background(), sql).Scan(&yes) == nil && yes
-		}
-	}
-	eventually(t, "the row has failed", has(`select exists (select from tidemark.pending_row where last_error like '57014%')`))
+	eventually(t, "the row has failed", has(db, `select exists (select from tidemark.pending_row where last_error like '57014%')`))
 	execSQL(t, db, `select tidemark.worker_set('sql', '{"page_timeout": "5 s"}')`)
-	eventually(t, "the row is taken", has(`select exists (select from taken)`))
+	eventually(t, "the row is taken", has(db, `select exists (select from taken)`))
 }
 
 // Handlers of tables that wait for a lock leave connections for the routes: their events arrive meanwhile.
@@ -93,19 +102,7 @@ func TestSlowHandlersLeaveConnections(t *testing.T) {
 	db := tidemarktest.NewDB(t)
 	r := newReceiver(t)
 	live(t, db, r.URL)
-	execSQL(t, db, `
-create table births (id bigint generated always as identity primary key);
-create table taken (id text);
-create function take(rows births[]) returns void language plpgsql as $$
-begin
-	perform pg_advisory_xact_lock_shared(42);
-	insert into taken select id from unnest(rows);
-end $$;
-insert into births select from generate_series(1, 100);
-select tidemark.source_set('births', '{"table": "public.births", "id_column": "id", "safety": "sequence"}');
-select tidemark.worker_set('sql', '{"source": "table", "handler": "sql", "handler_ref": "public.take", "shards": 4, "page_timeout": "10 min"}');
-select tidemark.worker_source_add('sql', 'births');
-select tidemark.gate_set('worker.sql.enabled', true)`)
+	waitingTable(t, db, "pg_advisory_xact_lock_shared(42)", 100, `"shards": 4, "page_timeout": "10 min"`)
 	lock := db.Connect(t)
 	if _, err := lock.Exec(t.Context(), `select pg_advisory_lock(42)`); err != nil {
 		t.Fatal(err)
@@ -113,12 +110,7 @@ select tidemark.gate_set('worker.sql.enabled', true)`)
 	c := settings(db)
 	c.Database.MaxConnections = 3
 	p := run(t, c)
-	has := func(sql string) func() bool {
-		return func() (yes bool) {
-			return db.Pool.QueryRow(context.Background(), sql).Scan(&yes) == nil && yes
-		}
-	}
-	eventually(t, "a handler waits", has(`select exists (select from pg_locks where locktype = 'advisory' and not granted
+	eventually(t, "a handler waits", has(db, `select exists (select from pg_locks where locktype = 'advisory' and not granted
 		and database = (select oid from pg_database where datname = current_database()))`))
 	for n := 1; n <= 3; n++ {
 		execSQL(t, db, `select tidemark.emit_strict('test', 'tick')`)
@@ -132,5 +124,5 @@ select tidemark.gate_set('worker.sql.enabled', true)`)
 	if _, err := lock.Exec(t.Context(), `select pg_advisory_unlock(42)`); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all rows are taken", has(`select count(distinct id) = 100 and count(*) = 100 from taken`))
+	eventually(t, "all rows are taken", has(db, `select count(distinct id) = 100 and count(*) = 100 from taken`))
 }

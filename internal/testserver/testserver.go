@@ -35,6 +35,16 @@ func Shared(t testing.TB) *devpg.Server {
 	return s
 }
 
+// FreePort is devpg.FreePort for a test.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	port, err := devpg.FreePort(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
 // New starts a private server for one test, which may kill it.
 func New(t testing.TB, o devpg.Options) *devpg.Server {
 	t.Helper()

@@ -227,9 +227,10 @@ func (l *lease) read(began time.Time, page *store.Page) {
 	// Of routes that are not on the page it says nothing: they may be off since the last beat.
 	for i := range page.Items {
 		for _, id := range page.Items[i].Routes {
-			l.live[id] = began.Add(freshFor)
 			if l.paused[id] {
 				delete(l.live, id)
+			} else {
+				l.live[id] = began.Add(freshFor)
 			}
 		}
 	}

@@ -100,13 +100,21 @@ func TestNothingBeginsInTheMargin(t *testing.T) {
 	})
 }
 
+// held is a lease of it that nobody watches over: the test beats.
+func (f *far) held(t *testing.T) *lease {
+	c := busyCursor{store.NewCursor(f, "w", 0, "o", f.lease)}
+	return &lease{
+		lasts: f.lease, ctx: t.Context(), until: time.Now().Add(f.lease), beater: c, changed: make(chan struct{}),
+		live: map[int32]time.Time{}, paused: map[int32]bool{},
+	}
+}
+
 // A slow read does not switch a route on again that a beat, asked later, has found off or paused.
 func TestSlowReadSwitchesNothingOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{lease: time.Hour, answers: 100}
-		c := busyCursor{store.NewCursor(f, "w", 0, "o", f.lease)}
-		l := &lease{lasts: f.lease, ctx: t.Context(), until: time.Now().Add(f.lease), beater: c, changed: make(chan struct{}), live: map[int32]time.Time{}, paused: map[int32]bool{}}
+		l := f.held(t)
 		page := &store.Page{Items: []store.Item{{Routes: []int32{1, 2}}}}
 		began := time.Now()
 		time.Sleep(time.Millisecond)
@@ -129,8 +137,7 @@ func TestReadSaysNothingOfOtherRoutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{lease: time.Hour, answers: 1}
-		c := busyCursor{store.NewCursor(f, "w", 0, "o", f.lease)}
-		l := &lease{lasts: f.lease, ctx: t.Context(), until: time.Now().Add(f.lease), beater: c, changed: make(chan struct{}), live: map[int32]time.Time{}, paused: map[int32]bool{}}
+		l := f.held(t)
 		if err := l.beat(); err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/sink"
 	"github.com/tidemarkhq/tidemark/sink/kafka"
 )
@@ -32,18 +32,9 @@ import (
 // soon limits the wait for an event that should come at once. It is long for busy machines.
 const soon = 10 * time.Second
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	port, err := devpg.FreePort(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
 func TestDownAndUp(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := testserver.FreePort(t)
 	dir := t.TempDir()
 	up := func() *kfake.Cluster { return broker(t, 1, kfake.Ports(port), kfake.DataDir(dir)) }
 	address := net.JoinHostPort("127.0.0.1", big.NewInt(int64(port)).String())

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 )
 
 // A tower is a Prometheus that scrapes the daemons of installations every second, with the alert rules.
@@ -54,11 +54,7 @@ func newTower(t *testing.T, daemon string) *tower {
 	}
 	// It tells no port that it has chosen itself. Another process may take the one that was free.
 	for try := 0; ; try++ {
-		port, err := devpg.FreePort(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := fmt.Sprintf("127.0.0.1:%d", port)
+		address := fmt.Sprintf("127.0.0.1:%d", testserver.FreePort(t))
 		log, ready := w.start(program, "--config.file="+filepath.Join(dir, "prometheus.yaml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
 			"--web.listen-address="+address)
 		switch {

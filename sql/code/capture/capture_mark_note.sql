@@ -1,6 +1,6 @@
--- The upgrade makes the trigger functions again, in the transaction of the migration. A statement that waits for it, in
--- such a function, goes on with the old one. So two steps: who is under way after the upgrade; and when these have
--- ended, the last number of the log.
+-- The upgrade makes the trigger functions again, in the transaction of the migration. A statement that waits for the
+-- upgrade inside such a function goes on with the old one. So this takes two steps: the first notes which transactions
+-- are under way after the upgrade; the second notes the last number of the log when these have ended.
 create or replace function tidemark.capture_mark_note()
 returns void
 language plpgsql volatile
@@ -19,11 +19,7 @@ begin
     if not found then
         return;
     end if;
-    busy := (select coalesce(array_agg(l.virtualtransaction), '{}')
-             from pg_locks l join pg_stat_activity a on a.pid = l.pid
-             -- Autovacuum has no user; it captures nothing.
-             where l.locktype = 'virtualxid' and l.mode = 'ExclusiveLock' and l.pid <> pg_backend_pid()
-               and a.datname = current_database() and a.usesysid is not null);
+    busy := tidemark.capture_busy();
     if mark.witness is null then
         update tidemark.capture_mark m set witness = busy;
     elsif not busy && mark.witness then

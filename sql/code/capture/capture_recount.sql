@@ -50,11 +50,7 @@ begin
         return;
     end if;
 
-    busy := (select coalesce(array_agg(l.virtualtransaction), '{}')
-             from pg_locks l join pg_stat_activity a on a.pid = l.pid
-             -- Autovacuum has no user; it has committed nothing before.
-             where l.locktype = 'virtualxid' and l.mode = 'ExclusiveLock' and l.pid <> pg_backend_pid()
-               and a.datname = current_database() and a.usesysid is not null);
+    busy := tidemark.capture_busy();
     if not round.compared then
         if pg_snapshot_xmin(pg_current_snapshot()) < pg_snapshot_xmax(round.snapshot) then
             return;
