@@ -424,41 +424,6 @@ func (d *Daemon) workerOptions(name string, observe worker.Observer) worker.Opti
 	}
 }
 
-const upkeepEvery = time.Minute
-
-// upkeep creates partitions ahead of time, drops old ones, and closes findings whose cause is gone.
-func (d *Daemon) upkeep(ctx context.Context) {
-	tick := time.NewTicker(upkeepEvery)
-	defer tick.Stop()
-	for {
-		limited, cancel := context.WithTimeout(ctx, upkeepEvery)
-		done, err := d.db.Maintain(limited)
-		cancel()
-		if err != nil && ctx.Err() == nil {
-			d.options.Log.WarnContext(ctx, "upkeep failed", "error", err)
-		}
-		more := false
-		for _, m := range done {
-			d.options.Log.InfoContext(ctx, "upkeep", "action", m.Action, "object", m.Object, "detail", m.Detail)
-			more = more || m.Action == "erased"
-		}
-		// A call of maintain erases the payloads of some thousands of events: here as many as there are, if there is time.
-		for began := time.Now(); more && err == nil && time.Since(began) < upkeepEvery/2; {
-			limited, cancel := context.WithTimeout(ctx, upkeepEvery)
-			more, err = d.db.PayloadsExpire(limited)
-			cancel()
-			if err != nil && ctx.Err() == nil {
-				d.options.Log.WarnContext(ctx, "cannot erase payloads past their retention", "error", err)
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
 func (d *Daemon) newAdmin(ctx context.Context, registry *prometheus.Registry) (*admin.Server, error) {
 	s, err := admin.New(ctx, admin.Options{
 		Listen: d.config.Admin.Listen, Pprof: d.config.Admin.Pprof, Version: d.options.Version,

@@ -110,8 +110,8 @@ func TestRouteReplayChooses(t *testing.T) {
 	w.wantRows(replayJobs)
 }
 
-// A route may be deleted, or given to another worker, while its events are counted: there is no replay then, which no pass would take up,
-// and which would keep the log. Once the replay is there, both wait for it, and are refused.
+// An operator may delete a route, or give it to another worker, while another counts its events for a replay. The replay is refused then:
+// no pass would take it up, and it would keep the log. Once the replay is made, the deletion and the move are refused.
 func TestRouteReplayBesideTheEndOfTheRoute(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ act, code, text string }{

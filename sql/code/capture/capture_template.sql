@@ -52,7 +52,8 @@ begin
             exit when not found;
             listeners := tidemark.gate_open('notify.listeners_enabled');
             place := format('inbound route %s: ', route.route_code);
-            -- A table or view of the session's own could pass for a transition table that there is not.
+            -- Without its transition table, the trigger would read a temporary table or view of the session by that
+            -- name.
             if route.as_attached is distinct from true then
                 raise exception using errcode = 'TM005',
                     message = format('%strigger %I of %I.%I differs from what tidemark.capture_attach '
