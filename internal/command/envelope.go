@@ -22,6 +22,7 @@ const (
 	MaxDepth        = 64
 	MaxContextBytes = 8 << 10
 	MaxKey          = 200 // characters of an idempotency key, a producer and a tenant
+	MaxCommand      = 100 // of the name of a service's command
 )
 
 // Envelope is a command as its producer wrote it, after all checks of its form.
@@ -57,7 +58,6 @@ var (
 const (
 	aboutService = "a lower-case name such as billing, at most 40 of a-z, 0-9, _ and -"
 	aboutCommand = "lower-case names with dots between them, such as charge.capture, at most 100 characters"
-	mostCommand  = 100
 )
 
 // CheckService says what is wrong with the name of a service, or "".
@@ -73,7 +73,7 @@ func CheckCommand(service, name string) string {
 	if rest, doubled := strings.CutPrefix(name, service+"."); doubled && service != "" {
 		return fmt.Sprintf("is %s, must be %s: the service's name stands in service alone", strict.Short(name), strict.Short(rest))
 	}
-	if commandForm.MatchString(name) && len(name) <= mostCommand {
+	if commandForm.MatchString(name) && len(name) <= MaxCommand {
 		return ""
 	}
 	return "is " + strict.Short(name) + ", must be " + aboutCommand
@@ -288,4 +288,12 @@ func EventID(id string) string {
 		return ""
 	}
 	return strings.ToLower(id)
+}
+
+// TraceID is the id, or "" if it is none.
+func TraceID(id string) string {
+	if !traceForm.MatchString(id) {
+		return ""
+	}
+	return id
 }

@@ -36,7 +36,8 @@ type Call struct {
 	At     time.Time   // the broker's timestamp
 	Name   CommandName // empty: the record is refused
 	About  About
-	JSON   json.RawMessage // the call
+	JSON   json.RawMessage        // the call
+	Bare   func() json.RawMessage // of a refused record, if the call cannot be recorded; nil: it is not refused
 }
 
 // About is what a log line of a command tells, as far as the record says it.

@@ -149,6 +149,12 @@ func (k *kafkaPass) run(ctx context.Context, l *lease, r store.Records, way stri
 		return k.run(ctx, l, portion(r, 0, many/2), store.Batch)
 	case many == 1 && k.endless(err) && way != store.Overdue:
 		return k.run(ctx, l, r, store.Overdue)
+	case many == 1 && r.Calls[0].Bare != nil && !refused(err): // what its producer wrote must not hold the partition for ever
+		k.log.WarnContext(ctx, "a refused record cannot be recorded with its ids", "offset", r.Calls[0].Offset, "error", err)
+		bare := r.Calls[0]
+		bare.JSON, bare.Bare = bare.Bare(), nil
+		r.Calls = []store.Call{bare}
+		return k.run(ctx, l, r, store.Batch)
 	}
 	return got, err
 }

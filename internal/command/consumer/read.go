@@ -115,10 +115,25 @@ func (d reader) read(r *kgo.Record, value []byte, problem string, policy policy)
 		c.Misfit = policy.schemas.misfit(got.Name, e.Payload)
 	}
 	got.About = store.About{EventID: c.EventID, Service: c.Service, Command: c.Command, TraceID: c.TraceID}
-	if got.JSON, err = json.Marshal(c); err != nil {
-		panic(err) // payload and context were parsed
+	got.JSON = c.json()
+	if c.Refused != nil {
+		got.Bare = c.bare
 	}
 	return got, reason
+}
+
+func (c call) json() json.RawMessage {
+	text, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // payload and context were parsed
+	}
+	return text
+}
+
+// bare is a refused call without what its producer says of it: only a dead letter comes of it.
+func (c call) bare() json.RawMessage {
+	c.EventID, c.Command, c.Key, c.TraceID, c.Trace, c.Lane = "", "", "", "", "", ""
+	return c.json()
 }
 
 func headersOf(r *kgo.Record) []command.Header {
@@ -146,8 +161,8 @@ func (d reader) parse(headers []command.Header, value []byte, policy policy) (co
 	return e, err
 }
 
-// refuse keeps of a bad record what tells its producer which one it is. The service is that of the topic: the record's may be a
-// stranger's.
+// refuse keeps of a bad record what tells its producer which one it is, as tidemark.command_envelope does: no more than an event can
+// have. The service is that of the topic: the record's may be a stranger's.
 func (c *call) refuse(value []byte, why error) {
 	c.Refused = &refused{command.EnvelopeInvalid, why.Error()}
 	var refusal *command.Refusal
@@ -160,12 +175,13 @@ func (c *call) refuse(value []byte, why error) {
 		return
 	}
 	text := func(name string) (s string) {
-		if json.Unmarshal(ids[name], &s) != nil || len(s) > 4*command.MaxKey {
+		if json.Unmarshal(ids[name], &s) != nil {
 			return ""
 		}
 		return storable(s)
 	}
-	c.EventID, c.Key, c.Command, c.TraceID = command.EventID(text("event_id")), text("idempotency_key"), text("command"), text("trace_id")
+	c.EventID, c.TraceID = command.EventID(text("event_id")), command.TraceID(text("trace_id"))
+	c.Key, c.Command = left(text("idempotency_key"), command.MaxKey), left(text("command"), command.MaxCommand)
 	if c.Key == "" || c.Service == "" {
 		c.EventID = "" // no result can be addressed
 	}
@@ -239,6 +255,14 @@ func lane(key []byte) string {
 	}
 	sum := sha256.Sum256(key)
 	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// left is the first characters of a text, at most so many.
+func left(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most])
+	}
+	return s
 }
 
 // storable is a text as PostgreSQL can store it.
