@@ -5,6 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -54,8 +57,11 @@ func (f *frames) framed(record []byte) (id uint32, ok bool) {
 // value is that of a record without its frame. problem: the record is refused. Not ok: the registry is being asked.
 func (f *frames) value(record []byte) (value []byte, problem string, ok bool) {
 	id, framed := f.framed(record)
-	if !framed {
+	switch {
+	case !framed:
 		return record, "", true
+	case id > math.MaxInt32: // registries answer as if there were no such page
+		return record[frameLength:], fmt.Sprintf("the record names schema %d, and no registry has numbers above %d", id, math.MaxInt32), true
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,8 +166,11 @@ func (f *frames) look(ctx context.Context, id uint32) (answer, error) {
 	var refused *sr.ResponseError
 	switch {
 	case errors.As(err, &refused) && refused.ErrorCode == sr.ErrSchemaNotFound.Code:
-		// A proxy's 404 has no such code, and says nothing about the schema.
+		// A proxy's 404 has no such code, and says nothing about the schema, if it has one for each.
 		problem := fmt.Sprintf("the record names schema %d, which the registry does not have", id)
+		return answer{problem, time.Now().Add(missingFor)}, nil
+	case refused != nil && ofNumber(refused.StatusCode) && f.answers(ctx, id):
+		problem := fmt.Sprintf("the record names schema %d, for which the registry answers with HTTP status %d", id, refused.StatusCode)
 		return answer{problem, time.Now().Add(missingFor)}, nil
 	case refused != nil:
 		text := []rune(strings.Join(strings.Fields(refused.Error()), " ")) // it may be a page
@@ -172,6 +181,24 @@ func (f *frames) look(ctx context.Context, id uint32) (answer, error) {
 		return answer{problem: fmt.Sprintf("the record is written as %s (schema %d), must be JSON: use the serializer for JSON Schema", schema.Type, id)}, nil
 	}
 	return answer{}, nil
+}
+
+// ofNumber tells whether a status can be about the number of a schema alone: others are about who asks, or when.
+func ofNumber(status int) bool {
+	return status >= 400 && status < 500 && !slices.Contains([]int{
+		http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooManyRequests,
+	}, status)
+}
+
+// answers tells whether the registry itself answers for another number: whether it has such a schema, or not.
+func (f *frames) answers(ctx context.Context, beside uint32) bool {
+	other := 1
+	if beside == 1 {
+		other = 2
+	}
+	_, err := f.registry.SchemaByID(ctx, other)
+	var refused *sr.ResponseError
+	return err == nil || errors.As(err, &refused) && refused.ErrorCode == sr.ErrSchemaNotFound.Code
 }
 
 // away is why the registry does not answer; nil: it does, as far as is known.
