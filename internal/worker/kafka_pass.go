@@ -29,7 +29,7 @@ type Kafka struct {
 type Feed interface {
 	// Place tells where the cursor is, and the id of its topic. An error: the records from there on cannot be had without fetching anew.
 	Place(topicID string, next int64) error
-	// Peek returns the first records, at most so many. Next is the offset after them.
+	// Peek returns the first records, at most so many. Next is the offset after them, and after what is there that is no record.
 	Peek(most int) store.Records
 	// Settled tells that the cursor has moved.
 	Settled(next int64)
@@ -74,7 +74,7 @@ func (k *kafkaPass) pass(ctx context.Context, l *lease) (next, error) {
 	page := k.o.Feed.Peek(k.o.Batch)
 	page.TopicID, page.From, page.Next = k.o.TopicID, k.next, max(page.Next, k.next)
 	idle := next{idle: true, pollSelf: true}
-	if page.Next == k.next && time.Since(k.renewed) < l.lasts/renewals {
+	if len(page.Calls) == 0 && time.Since(k.renewed) < l.lasts/renewals { // the cursor moves over what is no record then, too
 		return idle, nil
 	}
 	got, ok, err := k.together(ctx, l, page)

@@ -289,7 +289,7 @@ func (c *Consumer) session(ctx context.Context) error {
 	defer cut()
 	_, err = kgo.NewClient(append(options, kgo.WithContext(hard), kgo.WithHooks(s),
 		kgo.ConsumerGroup(c.o.Group), kgo.ConsumeRegex(), kgo.ConsumeTopics(patterns(c.o.Topics)...),
-		kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
 		kgo.BlockRebalanceOnPoll(), kgo.AdjustFetchOffsetsFn(s.adjust), kgo.OnPartitionsAssigned(s.joined), kgo.OnPartitionsRevoked(s.revoked), kgo.OnPartitionsLost(s.lost),
 		kgo.SessionTimeout(session), kgo.RebalanceTimeout(rebalances*session), kgo.HeartbeatInterval(session/heartbeats),
 		kgo.MetadataMaxAge(metadataAge), kgo.FetchMaxBytes(fetchBytes), kgo.FetchMaxPartitionBytes(fetchBytes/4))...)

@@ -51,7 +51,8 @@ func (r fetched) size() int {
 	return size
 }
 
-// add takes in what was fetched.
+// add takes in what was fetched. The records by which brokers end transactions, also those that were aborted, hold no command, but the
+// cursor has to pass them: else it is left behind in what the topic's retention deletes.
 func (f *feed) add(p kgo.FetchPartition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,18 +60,23 @@ func (f *feed) add(p kgo.FetchPartition) {
 		return // the client may have passed over something
 	}
 	f.err = nil
-	at := time.Now()
+	at, had := time.Now(), len(f.records)
 	for _, r := range p.Records {
-		if r.Offset >= f.end {
+		if r.Offset < f.end {
+			continue
+		}
+		f.end = r.Offset + 1
+		if !r.Attrs.IsControl() {
 			one := fetched{r, at}
 			f.records = append(f.records, one)
 			f.bytes += one.size()
-			f.end = r.Offset + 1
 		}
 	}
 	f.high = max(f.high, p.LastStableOffset, p.HighWatermark)
 	f.throttle()
-	f.wake()
+	if len(f.records) > had { // else the cursor moves when the lease is renewed
+		f.wake()
+	}
 }
 
 func (f *feed) wake() {
@@ -185,10 +191,6 @@ func (f *feed) Peek(most int) (page store.Records) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	page.Next = f.end
-	if len(f.records) == 0 {
-		page.Next = f.begin
-		return page
-	}
 	n, size := 0, 0
 	for ; n < min(most, len(f.records)) && (n == 0 || size+len(f.records[n].Value) <= mostBytes); n++ {
 		call, ok := f.read(f.records[n])
@@ -223,6 +225,9 @@ func (f *feed) at() int64 {
 func (f *feed) behind() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if len(f.records) == 0 {
+		return max(0, f.high-f.end)
+	}
 	return max(0, f.high-f.begin)
 }
 

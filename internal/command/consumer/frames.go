@@ -82,7 +82,9 @@ func (f *frames) value(record []byte) (value []byte, problem string, ok bool) {
 // expect has the registry asked for the schemas of all these records, before it is the turn of each.
 func (f *frames) expect(records []*kgo.Record) {
 	for _, r := range records {
-		f.value(r.Value)
+		if !r.Attrs.IsControl() {
+			f.value(r.Value)
+		}
 	}
 }
 
