@@ -73,6 +73,7 @@ const (
 	againAfter   = 5 * time.Second // a session that cannot go on is followed by another, or after a lease
 	commitEvery  = 5 * time.Second
 	lookEvery    = time.Minute
+	hearEvery    = 15 * time.Second
 	metadataAge  = 10 * time.Second
 	fetchBytes   = 16 << 20
 	leastSession = 6 * time.Second

@@ -30,6 +30,9 @@ type feed struct {
 	bytes   int // of the records
 	paused  bool
 
+	stable   int64     // offset of the first record whose transaction is open, as was heard last
+	unstable time.Time // since when that is so; zero: no transaction is open
+
 	err    error // why it was not fetched last; nil: it was
 	held   bool  // it is not fetched until retry
 	tried  time.Time
@@ -111,6 +114,34 @@ func (f *feed) fail(err error) (news bool) {
 
 // mostBetween is how long a partition that cannot be fetched waits for another try.
 const mostBetween = 30 * time.Second
+
+// hear takes in where the partition ends, and where what can be read of it ends: at the first transaction that is open.
+func (f *feed) hear(end, stable int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.high = max(f.high, end)
+	switch {
+	case stable >= end:
+		f.unstable = time.Time{}
+	case f.unstable.IsZero() || f.stable != stable:
+		f.unstable = time.Now()
+	}
+	f.stable = stable
+}
+
+// openFor is for how long a transaction may be open: brokers end one after this time, unless its producer asks for longer.
+const openFor = time.Minute
+
+// waits is the transaction that all records wait for that are left; nil: none does.
+func (f *feed) waits() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.unstable.IsZero() || time.Since(f.unstable) < openFor || len(f.records) > 0 || f.held || f.end > f.stable {
+		return nil
+	}
+	return fmt.Errorf("the records from offset %d on wait for a producer's transaction, which has been open for more than a minute: "+
+		"kafka-transactions.sh find-hanging tells whose it is", f.stable)
+}
 
 // due tells whether fetching is to be tried again. A failure is over when none follows a try for a while.
 func (f *feed) due() bool {

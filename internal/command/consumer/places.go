@@ -92,6 +92,34 @@ func (s *session) locateIn(ctx context.Context, topic string, partitions []int32
 	return all
 }
 
+// hear asks where partitions end: what transactions hold back does not come by fetching.
+func (s *session) hear(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	s.mu.Lock()
+	parts := maps.Clone(s.parts)
+	s.mu.Unlock()
+	var topics []string
+	for at := range parts {
+		if !slices.Contains(topics, at.topic) {
+			topics = append(topics, at.topic)
+		}
+	}
+	if len(topics) == 0 {
+		return // all topics would be asked for
+	}
+	admin := kadm.NewClient(s.client)
+	end, _ := admin.ListEndOffsets(ctx, topics...) // beside errors there are the offsets of those that have none
+	stable, _ := admin.ListCommittedOffsets(ctx, topics...)
+	for at, p := range parts {
+		upto, ok := end.Lookup(at.topic, at.partition)
+		readable, okay := stable.Lookup(at.topic, at.partition)
+		if ok && okay && upto.Err == nil && readable.Err == nil {
+			p.hear(upto.Offset, readable.Offset)
+		}
+	}
+}
+
 // about is the part of an error, of which requests to several brokers have some, that is about a partition.
 func about(at place, err error) error {
 	several, ok := errors.AsType[*kadm.ShardErrors](err)

@@ -285,7 +285,7 @@ func (s *session) refetch() {
 
 // watch ends the session when a gate closes, commits offsets for tools that show the group's lag, and looks whether all is well.
 func (s *session) watch() {
-	var looked time.Time
+	var looked, heard time.Time
 	last := "" // error of look
 	for next := s.began; s.ctx.Err() == nil; sleep(s.ctx, askEvery) {
 		if !s.open() {
@@ -297,6 +297,10 @@ func (s *session) watch() {
 		}
 		next = time.Now().Add(min(commitEvery, s.o.Lease))
 		s.commit(s.ctx)
+		if time.Since(heard) > hearEvery {
+			heard = time.Now()
+			s.hear(s.ctx)
+		}
 		err := s.health(s.ctx)
 		switch {
 		case s.ctx.Err() != nil:
@@ -422,7 +426,7 @@ func (s *session) kept() error {
 		}
 	}
 	for at, p := range s.parts {
-		if why := p.failure(); why != nil {
+		if why := cmp.Or(p.failure(), p.waits()); why != nil {
 			all[at] = why
 		}
 	}
