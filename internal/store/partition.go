@@ -171,6 +171,12 @@ func (db *DB) CommandPartition(ctx context.Context, topic string, partition int3
 	return next, held, err
 }
 
+// CommandPartitionLost calls tidemark.command_partition_lost: Kafka has only the records before kept of what was read.
+func (db *DB) CommandPartitionLost(ctx context.Context, topic string, partition int32, topicID string, kept int64) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.command_partition_lost($1, $2, $3, $4)`, topic, partition, topicID, kept)
+	return err
+}
+
 // CommandsFailing reports, by tidemark.worker_finding, what keeps the consumer of commands from reading; empty: nothing does.
 func (db *DB) CommandsFailing(ctx context.Context, detail string) error {
 	_, err := db.querier.Exec(ctx, `select tidemark.worker_finding($1, 'worker_failing', $1, nullif($2, ''))`, CommandWorker, detail)

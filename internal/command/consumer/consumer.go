@@ -56,6 +56,7 @@ type Consumer struct {
 	renew   func()                  // ends the session; nil: between sessions
 	failing map[string]func() error // of the workers
 	waiting map[*feed]struct{}      // for a newer policy
+	losses  map[loss]int64          // that the database does not know yet, and the first offset that was lost
 }
 
 // known is the policy and when it was asked for.
@@ -84,7 +85,7 @@ const (
 
 // New returns a consumer that does nothing yet.
 func New(db store.Pool, o Options) *Consumer {
-	c := &Consumer{o: o, db: db, frames: newFrames(o.Registry), sharing: worker.NewSharing(o.Batch, o.Slots), hurry: make(chan struct{}, 1), failing: map[string]func() error{}, waiting: map[*feed]struct{}{}}
+	c := &Consumer{o: o, db: db, frames: newFrames(o.Registry), sharing: worker.NewSharing(o.Batch, o.Slots), hurry: make(chan struct{}, 1), failing: map[string]func() error{}, waiting: map[*feed]struct{}{}, losses: map[loss]int64{}}
 	c.policy.Store(&known{})
 	return c
 }

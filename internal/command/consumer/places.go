@@ -169,6 +169,9 @@ func (s *session) places(ctx context.Context, offsets map[string]map[int32]kgo.O
 			asked = append(asked, place{topic, partition})
 		}
 	}
+	if err := s.tellLosses(ctx); err != nil {
+		return nil, err
+	}
 	all, err := s.locate(ctx, asked)
 	if err != nil {
 		return nil, err

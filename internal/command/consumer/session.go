@@ -244,6 +244,9 @@ func (s *session) unfetchable(at place, err error) {
 	if p.fail(err) {
 		s.o.Log.WarnContext(s.ctx, "cannot fetch a partition", "topic", at.topic, "partition", at.partition, "error", err)
 	}
+	if lost, ok := errors.AsType[*kgo.ErrDataLoss](err); ok {
+		s.lose(at, p, lost)
+	}
 }
 
 // refetch goes on to fetch partitions whose turn it is again, from where their feeds end: the client may be elsewhere, or have given the
@@ -366,6 +369,9 @@ func (s *session) mend() {
 
 // release ends the session when a partition that was held may go on, and has partitions fetched again whose turn it is.
 func (s *session) release(ctx context.Context) {
+	if s.tellLosses(ctx) != nil {
+		return // told again
+	}
 	s.mu.Lock()
 	held, failed := maps.Clone(s.held), map[place]*part{}
 	for at, p := range s.parts {

@@ -14,6 +14,7 @@ declare
     feed constant text := 'kafka:' || command_partition.topic;
     name constant text := tidemark.executor_id('commands', feed, command_partition.partition);
     known text;
+    kept bigint; -- records before it are still those that were read
 begin
     perform tidemark.session_check('a worker', 'each of its statements must see what was committed before it.');
     insert into tidemark.worker (worker, source, handler, description)
@@ -28,7 +29,8 @@ begin
     set metadata = c.metadata || jsonb_build_object('topic_id', command_partition.topic_id)
     where c.worker = 'commands' and c.source = feed and c.shard = command_partition.partition
       and not c.metadata ? 'topic_id';
-    select c.watermark_id::bigint, c.metadata ->> 'topic_id' into next_offset, known
+    select c.watermark_id::bigint, c.metadata ->> 'topic_id', (c.metadata ->> 'kept')::bigint
+    into next_offset, known, kept
     from tidemark.worker_cursor c
     where c.worker = 'commands' and c.source = feed and c.shard = command_partition.partition;
     held := case
@@ -39,8 +41,14 @@ begin
             known)
         when next_offset not between command_partition.first_offset and command_partition.end_offset then format(
             'the next offset is %s, and the partition has %s to %s: records are lost, or the topic is another',
-            next_offset, command_partition.first_offset, command_partition.end_offset) end;
+            next_offset, command_partition.first_offset, command_partition.end_offset)
+        when next_offset > kept then format(
+            'the next offset is %s, and Kafka has lost the records from %s on that were read: others may have their '
+            'offsets now', next_offset, kept) end;
     if held is null then
+        update tidemark.worker_cursor c set metadata = c.metadata - 'kept' -- it is read anew from there
+        where c.worker = 'commands' and c.source = feed and c.shard = command_partition.partition
+          and c.metadata ? 'kept';
         perform tidemark.finding_close('command_partition_held', name);
     else
         perform tidemark.finding_open('command_partition_held', name, 'high', held);

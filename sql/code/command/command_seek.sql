@@ -22,8 +22,8 @@ begin
             hint = 'Partitions: select source, shard from tidemark.worker_cursor where worker = ''commands'';';
     end if;
     update tidemark.worker_cursor c
-    set watermark_id = next_offset::text, decided_through = next_offset::text, metadata = c.metadata - 'topic_id',
-        updated_at = clock_timestamp()
+    set watermark_id = next_offset::text, decided_through = next_offset::text,
+        metadata = c.metadata - array['topic_id', 'kept'], updated_at = clock_timestamp()
     where c.worker = 'commands' and c.source = feed and c.shard = command_seek.partition;
     insert into tidemark.audit (action, object, reason, before, after)
     values ('command_seek', 'worker_cursor commands', command_seek.reason,

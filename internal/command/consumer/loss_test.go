@@ -1,0 +1,48 @@
+package consumer_test
+
+import (
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// CM7: another leader of a partition does not have the end of what was read, but new records at these offsets. The partition is held, also by
+// the consumers that come next, until an operator says where to go on.
+func TestConsumerOfALeaderWithoutTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newService(t)
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(1, w.topic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	w.connect(cluster.ListenAddrs())
+	w.send(0, w.make("a", 1), w.make("b", 2), w.make("c", 3))
+	stop, _ := w.run()
+	w.eventually(made, "1", "2", "3")
+	cluster.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(asked kmsg.Request) (kmsg.Response, error, bool) {
+		answer := asked.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
+		topic := kmsg.NewOffsetForLeaderEpochResponseTopic()
+		topic.Topic = w.topic
+		partition := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+		partition.LeaderEpoch, partition.EndOffset = 0, 1
+		topic.Partitions = append(topic.Partitions, partition)
+		answer.Topics = append(answer.Topics, topic)
+		return answer, nil, true
+	})
+	if err := cluster.MoveTopicPartition(w.topic, 0, 1-cluster.LeaderFor(w.topic, 0)); err != nil {
+		t.Fatal(err)
+	}
+	w.send(0, w.make("d", 4))
+	held := `select detail from tidemark.finding where kind = 'command_partition_held' and closed_at is null`
+	w.eventually(held, "the next offset is 3, and Kafka has lost the records from 1 on that were read: others may have their offsets now")
+	stop()
+	w.run()
+	w.eventually(`select (count > 1)::text from tidemark.finding where kind = 'command_partition_held'`, "true")
+	w.eventually(made, "1", "2", "3")
+	w.exec(`select tidemark.command_seek($1, 0, 1, 'what came after them is read')`, w.topic)
+	w.eventually(made, "1", "2", "3", "4")
+	w.eventually(held)
+	w.eventually(offsets, "kafka:"+w.topic+"/0 4")
+}
