@@ -56,13 +56,15 @@ type Consumer struct {
 	renew   func()                  // ends the session; nil: between sessions
 	failing map[string]func() error // of the workers
 	waiting map[*feed]struct{}      // for a newer policy
+	slow    time.Time               // a record waited last because of a policy that was not fresh when it came
 	losses  map[loss]int64          // that the database does not know yet, and the first offset that was lost
 }
 
 // known is the policy and when it was asked for.
 type known struct {
 	policy
-	at time.Time
+	at   time.Time
+	took time.Duration
 }
 
 const (
@@ -173,7 +175,7 @@ func (c *Consumer) ask(ctx context.Context) {
 			continue
 		}
 		last = ""
-		c.learn(&known{p, began})
+		c.learn(&known{p, began, time.Since(began)})
 		c.report(ctx)
 		sleep(ctx, askSoonest)
 		select {
@@ -218,6 +220,9 @@ func (c *Consumer) judge(d reader, r fetched, f *feed) (store.Call, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting[f] = struct{}{}
+	if p.took >= freshFor {
+		c.slow = time.Now()
+	}
 	select {
 	case c.hurry <- struct{}{}:
 	default:

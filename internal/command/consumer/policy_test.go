@@ -18,7 +18,9 @@ import (
 func TestUnknownKeysWaitForOnePolicy(t *testing.T) {
 	t.Parallel()
 	c := New(nil, Options{})
-	policy := func() { c.learn(&known{policy{CommandPolicy: store.CommandPolicy{SharedTopic: "signed"}}, time.Now()}) }
+	policy := func() {
+		c.learn(&known{policy: policy{CommandPolicy: store.CommandPolicy{SharedTopic: "signed"}}, at: time.Now()})
+	}
 	policy()
 	f := &feed{most: 100, pause: func(bool) {}, woken: make(chan struct{}, 1)}
 	f.read = func(r fetched) (store.Call, bool) { return c.judge(reader{topic: "db-events"}, r, f) }

@@ -29,6 +29,7 @@ type trouble struct {
 const (
 	tellEvery    = 30 * time.Second // another process may have told that all is well
 	unfetchedFor = 15 * time.Second // a client tries again after 5 seconds at most
+	slowFor      = 2 * askTime      // the next answer may take so long
 )
 
 func (t *trouble) bad(why error) {
@@ -108,6 +109,12 @@ func (s *session) health(ctx context.Context) error {
 	}
 	if err := s.frames.away(); err != nil {
 		return err
+	}
+	s.Consumer.mu.Lock()
+	slow := time.Since(s.slow) < slowFor
+	s.Consumer.mu.Unlock()
+	if slow {
+		return fmt.Errorf("records of shared topics wait: the database took longer to answer which keys producers have than the answer counts (%v)", freshFor)
 	}
 	return s.strangers(ctx)
 }
