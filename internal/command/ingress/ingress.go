@@ -48,7 +48,7 @@ const (
 	closingTime  = 20 * time.Second // longer than the driver takes to close a connection that does not answer (15 s), and the server to see it
 	askTime      = 5 * time.Second  // for the contract
 	retryAfter   = 5                // seconds, for a producer that is told to come again
-	writeTimeout = 2 * time.Minute  // longer than a command may take
+	writeTimeout = 2 * time.Minute  // beside the time of the command
 )
 
 // New returns a server that does not answer yet. The pool has Connections at the least.
@@ -150,9 +150,13 @@ func (i *Ingress) answer(ctx context.Context, w http.ResponseWriter, a asking) e
 			return err
 		}
 	}
+	// The command has timeouts of its own, which may be longer.
+	deadline := http.NewResponseController(w)
+	_ = deadline.SetWriteDeadline(time.Time{})
 	began := time.Now()
 	// A producer that hangs up does not undo what it asked for.
 	document, err := i.ask(context.WithoutCancel(ctx), contract, envelope, i.misfit(a.name, contract, e.Payload))
+	_ = deadline.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if err != nil {
 		i.o.Log.InfoContext(ctx, "command", "event_id", e.EventID, "service", e.Service, "command", e.Command, "trace_id", e.TraceID,
 			"status", "not answered", "error", err)

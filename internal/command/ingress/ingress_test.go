@@ -64,6 +64,8 @@ type world struct {
 	service string
 	url     string
 
+	change func(*ingress.Ingress) // of each that is started; nil: none
+
 	mu       sync.Mutex
 	outcomes []store.CommandOutcome
 }
@@ -109,6 +111,9 @@ func (w *world) serve(pool *pgxpool.Pool, o ingress.Options) string {
 	}
 	o.Answered = func(int) {}
 	server := ingress.New(pool, o)
+	if w.change != nil {
+		w.change(server)
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve() }()
 	w.t.Cleanup(func() {
