@@ -22,7 +22,8 @@
 -- 6. Each statement must see anew what was committed, so only READ COMMITTED will do (tidemark.claim refuses
 --    the rest).
 -- 7. Numbers are taken inside emit's insert only, by an identity with CACHE 1. With read_order strict the
---    watermark stops before the first hole instead of passing it.
+--    watermark stops before the first hole instead of passing it. Numbers that were open below it before, when
+--    the order became strict or the worker began, come first: until they are closed, nothing above is read.
 -- 8. Holes are kept as two generations: fenced, whose fence is noted and which waits to close, and holes,
 --    which gather meanwhile and get their fence when fenced is empty. One fence renewed with every batch
 --    would never close under steady writing. At hole_limit ranges the cursor reads no further, and says who
@@ -54,12 +55,13 @@ declare
     mark bigint;
     in_order boolean;
     open int8multirange;
-    -- With read_order strict the open numbers lie above the watermark, where the read meets them anyway.
+    -- The others, which read_order strict has noted, lie above the watermark, where the read meets them anyway.
     below int8multirange;
     closed boolean := false;
     ahead integer := batch_limit;
     b tidemark.batch;
     missing int8multirange := '{}';
+    ready int8multirange; -- what strict order lets through
     -- With shards, all that was read; the groups are the events of this shard.
     seen int8multirange;
 begin
@@ -89,7 +91,10 @@ begin
         c.fence := after.fence;
     end if;
     open := c.holes + c.fenced;
-    below := case when in_order then '{}' else open end;
+    below := case when isempty(open) then open else open * int8multirange(int8range(null, mark + 1)) end;
+    if in_order and not isempty(below) then
+        ahead := 0;
+    end if;
     b := row(mark, 0, 0, mark < c.decided_through::bigint, c.holes, c.fenced, c.fence, '{}', '{}', '{}', null,
              c.shut);
 
@@ -179,18 +184,20 @@ begin
 
     if in_order then
         -- A number that has not appeared although its fence has closed was rolled back: it is not missing any more.
-        missing := missing - (c.fenced - b.fenced);
+        missing := (missing + (below - b.seqs)) - (c.fenced - b.fenced);
         if not isempty(missing) then
-            b.watermark := lower(missing) - 1;
+            ready := int8multirange(int8range(null, lower(missing)));
+            b.watermark := greatest(mark, lower(missing) - 1);
             b.groups := array(
                 select row(g.domain, g.type, g.stream, g.matched,
-                           (select sum(upper(r) - lower(r))
-                            from unnest(g.seqs * int8multirange(int8range(null, b.watermark + 1))) r),
-                           g.seqs * int8multirange(int8range(null, b.watermark + 1)))::tidemark.event_group
+                           (select sum(upper(r) - lower(r)) from unnest(g.seqs * ready) r),
+                           g.seqs * ready)::tidemark.event_group
                 from unnest(b.groups) g
-                where g.seqs && int8range(null, b.watermark + 1));
+                where g.seqs && ready);
             b.events := coalesce((select sum(g.events) from unnest(b.groups) g), 0);
-            b.seqs := b.seqs * int8multirange(int8range(null, b.watermark + 1));
+            -- What has appeared below the watermark, behind a number that is open still, is read again.
+            missing := missing + below * (b.seqs - ready);
+            b.seqs := b.seqs * ready;
         end if;
         b.fenced := b.fenced * missing;
         b.holes := missing - b.fenced;
