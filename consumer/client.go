@@ -58,7 +58,7 @@ type Config struct {
 	// beside the pool's.
 	DirectURL string
 
-	// StopTimeout is how long handlers under way may go on when Run is told to stop. Default: 20 s. What is cut off is
+	// StopTimeout is how long handlers under way may go on when Run is told to stop; no other begins. Default: 20 s. What is cut off is
 	// rolled back, and handled again by the next instance.
 	StopTimeout time.Duration
 

@@ -189,3 +189,86 @@ func TestEventsWithoutAHandlerWait(t *testing.T) {
 		stop()
 	}
 }
+
+// A program that is told to stop in the middle of a page begins no other handler, and keeps what the page's handlers have done, however
+// long the one takes that is under way. One that obeys its context is cut off, and the page comes again.
+func TestStopInTheMiddleOfAPage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stop    time.Duration
+		goes    func(ctx context.Context, tx pgx.Tx, told <-chan struct{}) error // the rest of the handler
+		kept    string
+		pending []string
+	}{
+		"in time": {
+			time.Hour,
+			func(_ context.Context, _ pgx.Tx, told <-chan struct{}) error { <-told; return nil },
+			"1",
+			[]string{"2 0 gate_closed"},
+		},
+		"outlasts the settle's last word": {
+			100 * time.Millisecond,
+			func(ctx context.Context, tx pgx.Tx, _ <-chan struct{}) error {
+				<-ctx.Done()
+				_, err := tx.Exec(context.WithoutCancel(ctx), `select pg_sleep(3.5)`)
+				return err
+			},
+			"1",
+			[]string{"2 0 gate_closed"},
+		},
+		"cut off": {
+			100 * time.Millisecond,
+			func(ctx context.Context, _ pgx.Tx, _ <-chan struct{}) error { <-ctx.Done(); return ctx.Err() },
+			"",
+			[]string{"1 0 gate_closed", "2 0 gate_closed"},
+		},
+		"cut off in a statement": {
+			100 * time.Millisecond,
+			func(ctx context.Context, tx pgx.Tx, _ <-chan struct{}) error {
+				_, err := tx.Exec(ctx, `select pg_sleep(3600)`)
+				return err
+			},
+			"",
+			[]string{"1 0 gate_closed", "2 0 gate_closed"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := prepared(t, "")
+			p.exec(`alter table effect add unique (n) deferrable initially deferred`)
+			client, err := consumer.New(p.db.Pool, consumer.Config{
+				Worker: "billing", PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond, StopTimeout: c.stop,
+				Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			began, told := make(chan struct{}, 9), make(chan struct{})
+			client.Handle("shop/*", func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+				if err := note(ctx, tx, e); err != nil {
+					return err
+				}
+				began <- struct{}{}
+				return c.goes(ctx, tx, told)
+			})
+			p.exec(`select count(*) from tidemark.emit_many((select jsonb_agg(jsonb_build_object('domain', 'shop', 'type', 'order.paid', 'payload', jsonb_build_object('n', n::text))) from generate_series(1, 2) n))`)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			done := make(chan error, 1)
+			go func() { done <- client.Run(ctx) }()
+			<-began
+			cancel()
+			close(told)
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if len(began) != 0 {
+				t.Error("a handler began after the stop")
+			}
+			p.eventually(effects, c.kept)
+			p.eventually(`select concat_ws(' ', seq, error_count, last_error) from tidemark.pending order by seq`, c.pending...)
+			p.runClient(func(c *consumer.Client) { c.Handle("shop/*", note) })
+			p.eventually(effects, "1 2")
+		})
+	}
+}

@@ -156,8 +156,11 @@ func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *
 		}
 	}
 	slices.SortStableFunc(tasks, func(a, b task) int { return store.LiveFirst(a.item, b.item) })
+	// Also a page whose handlers were all cut off, with the connection, is settled.
+	asking, end := beyond(ctx)
+	defer end()
 	if len(h.handled) > 0 || h.epoch != c.Epoch() {
-		handled, err := c.Handled(ctx, tx)
+		handled, err := c.Handled(asking, tx)
 		if err != nil {
 			return nil, err
 		}
@@ -172,7 +175,7 @@ func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *
 	if !h.calm {
 		routes, keys := ordered(tasks)
 		var err error
-		if before, err = c.Before(ctx, tx, routes, keys); err != nil {
+		if before, err = c.Before(asking, tx, routes, keys); err != nil {
 			return nil, err
 		}
 	}
@@ -212,14 +215,23 @@ func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task, before
 		failure := h.handle(ctx, tx, t)
 		if failure != nil && !errors.Is(failure, errDropped) {
 			h.lose(ctx, tx, t, failure)
-			return nil, store.HandlersAnew(ctx, tx)
+			return nil, anew(ctx, tx)
 		}
 		results = append(results, result(ctx, t, failure))
 	}
-	if store.CheckDeferred(ctx, tx, before.Deferred) != nil {
-		return nil, store.HandlersAnew(ctx, tx)
+	checking, end := beyond(ctx)
+	defer end()
+	if store.CheckDeferred(checking, tx, before.Deferred) != nil {
+		return nil, anew(ctx, tx)
 	}
 	return results, nil
+}
+
+// anew takes back what the handlers have done.
+func anew(ctx context.Context, tx pgx.Tx) error {
+	ctx, end := beyond(ctx)
+	defer end()
+	return store.HandlersAnew(ctx, tx)
 }
 
 // waits is what comes of an event that must wait: behind one of its key, in the page (held) or before it (behind), or since a gate or a

@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -63,13 +64,24 @@ func given(tx pgx.Tx, err *error) {
 	*err = unfitError{*err}
 }
 
+// beyond is ctx for what follows handlers, which keeps what they have done or takes it back: where ctx is done, and has cut them off, it
+// goes on for a while.
+func beyond(ctx context.Context) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(rollbackTime, cancel) })
+	return later, func() { stop(); cancel() }
+}
+
 // attempt runs a handler with a savepoint of its own, and checks the deferred constraints. err: the transaction is lost.
 func attempt(ctx context.Context, tx pgx.Tx, deferred string, handler func(tx pgx.Tx) error) (failure, err error) {
 	savepoint, err := tx.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if failure = handler(savepoint); failure == nil {
+	failure = handler(savepoint)
+	ctx, end := beyond(ctx)
+	defer end()
+	if failure == nil {
 		failure = store.CheckDeferred(ctx, savepoint, deferred)
 	}
 	if failure == nil {

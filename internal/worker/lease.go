@@ -56,6 +56,7 @@ type lease struct {
 	lasts  time.Duration // from each renewal
 	epoch  int64
 	ctx    context.Context //nolint:containedctx // the lease is what the context is about
+	run    context.Context //nolint:containedctx // done when nothing is to begin any more
 	hard   context.Context //nolint:containedctx // done when what is under way is cut off
 	last   context.Context //nolint:containedctx // done when even settling has to end
 	cancel context.CancelCauseFunc
@@ -87,10 +88,10 @@ type beater interface {
 // hold begins to watch over a lease that was claimed after began.
 func hold(ctx, hard, last context.Context, c claimer, began time.Time, b beater) *lease {
 	l := &lease{
-		lasts: c.Lease(), epoch: c.Epoch(), hard: hard, last: last, over: make(chan struct{}), beater: b,
+		lasts: c.Lease(), epoch: c.Epoch(), run: ctx, hard: hard, last: last, over: make(chan struct{}), beater: b,
 		until: began.Add(c.Lease()), live: map[int32]time.Time{}, paused: map[int32]bool{}, changed: make(chan struct{}),
 	}
-	// The end of ctx ends reading; deliveries that are under way may come to their end.
+	// The end of ctx ends reading, and nothing begins any more; what is under way may come to its end.
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	if b == nil {
 		close(l.over)
@@ -247,10 +248,11 @@ func (l *lease) allows(route int32) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
+	ended := l.stopping || l.run.Err() != nil || l.ctx.Err() != nil
 	if failpoint.Bug("nogate") {
-		return !l.stopping && l.ctx.Err() == nil
+		return !ended
 	}
-	return !l.stopping && l.ctx.Err() == nil && now.Before(l.fresh) && now.Before(l.live[route]) && now.Before(l.until.Add(-margin))
+	return !ended && now.Before(l.fresh) && now.Before(l.live[route]) && now.Before(l.until.Add(-margin))
 }
 
 func (l *lease) open(domain string) bool {

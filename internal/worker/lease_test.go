@@ -88,7 +88,7 @@ func TestLeaseEndsBeforeItsEnd(t *testing.T) {
 func TestNothingBeginsInTheMargin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &lease{ctx: t.Context(), until: time.Now().Add(5 * time.Second), fresh: time.Now().Add(time.Hour), live: map[int32]time.Time{1: time.Now().Add(time.Hour)}}
+		l := &lease{ctx: t.Context(), run: t.Context(), until: time.Now().Add(5 * time.Second), fresh: time.Now().Add(time.Hour), live: map[int32]time.Time{1: time.Now().Add(time.Hour)}}
 		time.Sleep(5*time.Second - margin - time.Nanosecond)
 		if !l.allows(1) || l.allows(2) {
 			t.Error("before the margin: route 1 may deliver, and no other")
@@ -104,7 +104,7 @@ func TestNothingBeginsInTheMargin(t *testing.T) {
 func (f *far) held(t *testing.T) *lease {
 	c := busyCursor{store.NewCursor(f, "w", 0, "o", f.lease)}
 	return &lease{
-		lasts: f.lease, ctx: t.Context(), until: time.Now().Add(f.lease), beater: c, changed: make(chan struct{}),
+		lasts: f.lease, ctx: t.Context(), run: t.Context(), until: time.Now().Add(f.lease), beater: c, changed: make(chan struct{}),
 		live: map[int32]time.Time{}, paused: map[int32]bool{},
 	}
 }

@@ -56,7 +56,8 @@ type Targets interface {
 // Handler acts on events in the transaction that settles them.
 type Handler interface {
 	// Apply does something with the page's items in tx, one of store.InHandlerTx, and returns a result for each item and route. It
-	// gets every page that has items or routes. An error takes the page back; it is applied again, or read again.
+	// gets every page that has items or routes. When ctx is done, what is under way is cut off; what has been done is still to be
+	// settled. An error takes the page back; it is applied again, or read again.
 	Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *store.Page) ([]store.Result, error)
 	// Report tells the database what operators should know, after each settle.
 	Report(ctx context.Context, c *store.Cursor)
@@ -278,8 +279,10 @@ func (p *logPass) settleOnce(ctx context.Context, l *lease, page *store.Page, re
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		// Handlers may end after l.last, if they do not obey: what they have done has a last word of its own.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
+		defer context.AfterFunc(l.hard, func() { time.AfterFunc(lastWord, cancel) })()
 		gate, err := p.SettleHandled(ctx, tx, page, handled(done), slices.Concat(results, done))
 		if err == nil && gate != "" {
 			err = gateError{gate}

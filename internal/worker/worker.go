@@ -171,6 +171,8 @@ func notDrained(got store.Claim) error {
 // tenure is the time from a claim to its release. It reports whether it ended because there was nothing to do.
 func (w *Worker) tenure(ctx context.Context, began time.Time) (drained bool) {
 	l := hold(ctx, w.hard, w.last, w.source, began, w.outside)
+	// Also in the middle of a pass: handlers in the transaction of a settle are under way there.
+	defer context.AfterFunc(w.hard, func() { l.cancel(context.Canceled) })()
 	w.failing.begun()
 	w.observe.claimed(w.source.Epoch())
 	w.once(ctx, slog.LevelInfo, "running", "epoch", w.source.Epoch())
@@ -229,11 +231,9 @@ func (w *Worker) release(ctx context.Context, l *lease, why error) error {
 	l.stop()
 	first := why // end may find a better reason at the same time
 	switch {
-	case ctx.Err() != nil:
-		defer context.AfterFunc(w.hard, func() { l.cancel(first) })()
+	case ctx.Err() != nil: // w.hard is the end
 	case errors.Is(why, gateError{store.GateShare}):
 		// Another instance waits for the shard: what is under way is not sent twice for that.
-		defer context.AfterFunc(w.hard, func() { l.cancel(first) })()
 		defer time.AfterFunc(w.stop, func() { l.cancel(first) }).Stop()
 	default:
 		l.cancel(why) // a gate closed, or the lease is lost: at once
