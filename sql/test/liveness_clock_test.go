@@ -1,8 +1,12 @@
 package test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -87,12 +91,13 @@ func TestClockSettleMovesNothingUnderASettle(t *testing.T) {
 	gate.waitsFor(w)
 	// A caller that does not wait as long has changed nothing, and can call again.
 	operator.exec(`set lock_timeout = '100ms'`)
-	operator.refused("55P03", "lock timeout", clockSettle)
+	operator.refused("55P03", "a pass of default/outbox/0 is under way", clockSettle)
 	gate.exec(`select pg_advisory_unlock(1)`)
 	if _, err := settled(); err != nil {
 		t.Fatal(err)
 	}
 	w.wantRows(`select concat_ws(' ', attempt_no, outcome) from tidemark.attempt where seq = 4 and attempt_no > 1`, "2 sent")
+	operator.exec(`reset lock_timeout`)
 	operator.wantRows(clockSettle, "deliveries 0, rows of tables 0, commands 0, heartbeats and leases 0")
 	w.wantRows(waits, "1 parked, 2 behind, 3 behind")
 }
@@ -105,6 +110,7 @@ func TestClockSettleBesideAPass(t *testing.T) {
 	w.exec(`update tidemark.heartbeat set last_beat_at = clock_timestamp() + interval '1 hour' where executor_id = 'default/outbox/0'`)
 	w.begin()
 	w.exec(`select tidemark.lease_check('default', (select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'))`)
+	operator.exec(`set lock_timeout = '5min'`)
 	made := later[string](operator, clockSettle)
 	eye.waitsFor(operator)
 	w.exec(settleFour)
@@ -112,4 +118,35 @@ func TestClockSettleBesideAPass(t *testing.T) {
 	if got, err := made(); err != nil || got != "deliveries 0, rows of tables 0, commands 0, heartbeats and leases 1" {
 		t.Errorf("%q, %v", got, err)
 	}
+}
+
+// A pass over a table can take minutes: the operator is told to come again, and has not kept the beats of others waiting until their leases end.
+func TestClockSettleGivesUpBehindALongPass(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w, operator, pass, eye := clockBack(t, db), open(t, db, "operator"), open(t, db, "pass"), open(t, db, "eye")
+	w.exec(numberedSource)
+	w.exec(`select tidemark.worker_set('tables', '{"source": "table", "handler": "emit", "handler_ref": "test/tick"}')`)
+	w.exec(`select tidemark.worker_source_add('tables', 't')`)
+	pass.begin()
+	pass.exec(`select from tidemark.heartbeat where executor_id = 'tables/t/0' for update`)
+	operator.exec(`set statement_timeout = '1min'`)
+	settled := later[string](operator, clockSettle)
+	eye.waitsFor(operator)
+	beaten := later[string](w, `select coalesce(b.gate, 'open') from tidemark.beat('default',
+		(select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'), '1 hour') b`)
+	eye.waitsFor(w)
+	_, err := settled()
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != "55P03" || refused.Message != "a pass of tables/t/0 is under way" ||
+		!strings.Contains(refused.Hint, "call it again") {
+		t.Errorf("got %v", err)
+	}
+	if gate, err := beaten(); err != nil || gate != "open" {
+		t.Errorf("%q, %v", gate, err)
+	}
+	pass.rollback()
+	operator.wantRows(`show lock_timeout`, "0")
+	operator.exec(`set lock_timeout = '5min'`)
+	operator.wantRows(clockSettle, "deliveries 1, rows of tables 0, commands 0, heartbeats and leases 0")
 }

@@ -8,6 +8,9 @@ as $$
 declare
     clock timestamptz;
     done tidemark.clock_step;
+    patience constant text := current_setting('lock_timeout');
+    until_ constant timestamptz := clock_timestamp() + coalesce(nullif(patience, '0')::interval, interval '2 seconds');
+    executor_ text;
 begin
     if coalesce(btrim(reason), '') = '' then
         raise exception using errcode = 'TM005', message = 'a reason is missing',
@@ -23,10 +26,24 @@ begin
         -- Settling is serial (tidemark.lease_check), and this is a part of it: a settle finds its rows by their places,
         -- and would not find one that moves meanwhile; its event would be delivered twice. The cursors of commands are
         -- locked in the order of tidemark.command_passes_begin, the others in that of tidemark.pending_claim.
-        perform from tidemark.heartbeat h
-        join tidemark.worker_cursor c on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
-        order by c.source, case when c.worker = 'commands' then c.shard end, h.executor_id
-        for update of h;
+        -- While this waits, beats wait behind it: not until leases end, as for a pass that takes minutes.
+        begin
+            for executor_ in
+                select h.executor_id from tidemark.heartbeat h
+                join tidemark.worker_cursor c on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
+                order by c.source, case when c.worker = 'commands' then c.shard end, h.executor_id
+            loop
+                perform set_config('lock_timeout', ceil(extract(epoch from greatest(
+                    until_ - clock_timestamp(), interval '1 ms')) * 1000)::text, true);
+                perform from tidemark.heartbeat h where h.executor_id = executor_ for update;
+            end loop;
+        exception when lock_not_available then
+            raise exception using errcode = 'lock_not_available',
+                message = format('a pass of %s is under way', executor_),
+                hint = 'Nothing was changed: call it again. To wait longer, while beats and passes wait: '
+                    'set lock_timeout = ''10s'';';
+        end;
+        perform set_config('lock_timeout', patience, true);
         -- Read after the wait: a lease that was renewed meanwhile would end before its owner knows.
         clock := clock_timestamp();
         what := 'deliveries';
@@ -64,5 +81,6 @@ comment on function tidemark.clock_settle(text) is
     'that wait for a time of the old clock are due as much sooner, and leases of those that died last no longer than '
     'they would have. Returns what it changed; no rows: no step is open. A step forward holds nothing. Workers of '
     'sources that are read by time are not concerned: see the finding source_clock_back. Waits for passes under '
-    'way; other passes wait for it. Raises TM005 without a reason.';
+    'way, while beats and other passes wait for it: for 2 seconds, or the lock_timeout of the session; then it raises '
+    'lock_not_available (55P03) and has changed nothing: call it again. Raises TM005 without a reason.';
 grant execute on function tidemark.clock_settle(text) to tidemark_admin;
