@@ -77,3 +77,23 @@ func TestEventsEraseLeavesCapturedRows(t *testing.T) {
 	s.wantRows(`select id::text from taken order by n`, "1", "2", "3")
 	s.wantRows(erase, "1 0")
 }
+
+// What a worker of a captured table has still to read keeps the events of its new rows alone, however far behind or paused it is.
+func TestEventsEraseBesideACapturedTable(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := open(t, db, "operator")
+	s.takesOrders()
+	s.exec(`update tidemark.worker_cursor set paused_at = clock_timestamp() where worker = 'w';
+		create table other (id int primary key)`)
+	s.capture("other")
+	s.exec(`select tidemark.emit_strict('app', 'insert', '{"operation": "insert", "name": "Ada"}', subject_ref => 'ada')`)
+	s.exec(`insert into other values (1); insert into orders values (1); update orders set n = 1; insert into orders values (2)`)
+	s.wantRows(`select concat_ws(' ', seq, who) from tidemark.payload_needed('app', 0, 5, '{1,2,3,4,5}')`, "3 the cursor of worker w")
+	const erase = `select concat_ws(' ', events, waiting) from tidemark.events_erase('app', 'asked', before => 'infinity')`
+	s.wantRows(erase, "3 2")
+	s.exec(`update tidemark.worker_cursor set paused_at = null where worker = 'w'`)
+	s.takeOrders()
+	s.wantRows(`select id::text from taken order by n`, "1", "2")
+	s.wantRows(erase, "2 0")
+}

@@ -47,7 +47,7 @@ begin
     -- What is still to be delivered needs its payload: not read by a worker, pending, or ahead of a replay.
     owed := array(
         select n from unnest(found_) n
-        where exists (select from tidemark.log_readers(events_erase.domain) c where n > c.mark or c.open @> n)
+        where n in (select u.seq from tidemark.log_unread(events_erase.domain, found_) u)
            -- pending has no index by number: it is read once, not for each event.
            or n in (select p.seq from tidemark.pending p where p.seq between found_[1] and last_seq)
            or exists (select from tidemark.replay_job j

@@ -16,10 +16,9 @@ begin
             where (p.worker_id, p.route_id) > (x.worker_id, x.route_id) order by 1, 2 limit 1) n
     )
     select k.seq, k.who into seq, who from (
-        (select n.seq, 'the cursor of worker ' || c.worker as who
-         from unnest(payload_needed.numbers) n (seq)
-         join tidemark.log_readers(payload_needed.domain) c on n.seq > c.mark or c.open @> n.seq
-         order by n.seq limit 1)
+        (select u.seq, 'the cursor of worker ' || u.worker as who
+         from tidemark.log_unread(payload_needed.domain, payload_needed.numbers) u
+         order by u.seq limit 1)
         union all
         (select f.seq, 'a pending delivery of route ' || r.route_code
          from pair x join tidemark.outbound_route r on r.id = x.route_id
