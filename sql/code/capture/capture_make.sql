@@ -27,9 +27,7 @@ begin
                              route.source_object_kind),
             hint = 'Tidemark makes no trigger for it: the application calls tidemark.inbound_emit.';
     end if;
-    -- No to_regclass: the log's owner may not use the schema.
-    relation := (select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
-                 where n.nspname = route.source_schema and c.relname = route.source_table);
+    relation := tidemark.capture_table(route);
     if relation is null then
         raise exception using errcode = 'TM004',
             message = format('there is no inbound route "%s", or its table is missing', capture_make.route_code);
@@ -52,7 +50,8 @@ begin
 end
 $$;
 comment on function tidemark.capture_make(text) is
-    'Makes the trigger function tidemark.capture_<id> for an inbound route, for its table as it is now, and returns '
-    'its name; null: the function is up to date. tidemark.capture_attach calls it, and capture_refresh calls it when '
-    'the table or the route has changed. Raises TM004 where the route or its table does not exist.';
+    'Makes the trigger function tidemark.capture_<id> for an inbound route, for its table as it is now '
+    '(tidemark.capture_table), and returns its name; null: the function is up to date. tidemark.capture_attach calls '
+    'it, and capture_refresh calls it when the table or the route has changed. Raises TM004 where the route or its '
+    'table does not exist.';
 grant execute on function tidemark.capture_make(text) to tidemark_admin;
