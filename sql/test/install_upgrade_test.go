@@ -130,6 +130,31 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// The indexes of large tables can be made before the upgrade, which takes them as they are: nothing that emits waits for them.
+func TestUpgradeTakesIndexesMadeBefore(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/UPGRADING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?s)```sql\nset role tidemark_owner;\n(select format\\('create index concurrently.*?)\n\\\\gexec").FindSubmatch(page)
+	if found == nil {
+		t.Fatal("the page has no such statement")
+	}
+	u := beforeUpgrade(t)
+	u.load("testdata/upgrade/0021.sql")
+	u.exec(`set role tidemark_owner`)
+	for _, statement := range column[string](u.session, string(found[1])) {
+		u.exec(statement)
+	}
+	u.exec(`reset role; create table public.before as select indexrelid from pg_index where indisvalid`)
+	u.upgrade()
+	u.schemaIsGolden()
+	u.wantRows(`select format('%s: %s', i.inhparent::regclass, count(*) filter (where b.indexrelid is null)) from pg_inherits i left join public.before b on b.indexrelid = i.inhrelid
+		where i.inhparent = any (array['tidemark.decision_untried', 'tidemark.decision_wide', 'tidemark.attempt_detail']::regclass[]) group by i.inhparent order by 1`,
+		"tidemark.attempt_detail: 0", "tidemark.decision_untried: 0", "tidemark.decision_wide: 0")
+}
+
 // AD3: the upgrade as a script for another tool, which runs it in its own transaction and goes on in it as itself.
 func TestUpgradeByAnotherTool(t *testing.T) {
 	t.Parallel()
