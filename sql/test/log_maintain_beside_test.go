@@ -41,3 +41,50 @@ func TestMaintainKeepsWritersWaitingLast(t *testing.T) {
 	w.wantMaintain("created outbox_p3000000 ", "dropped outbox_p0 ")
 	w.wantRows(`select distinct mode from locked where mode !~ '^(Access|Row)Share|^RowExclusive'`, "ShareUpdateExclusiveLock")
 }
+
+// A replay or a worker that begins while maintain waits for its transaction, or after maintain's snapshot was taken, keeps the
+// partition that it needs.
+func TestMaintainKeepsWhatComesToBeNeeded(t *testing.T) {
+	t.Parallel()
+	for name, needs := range map[string]string{
+		"replay 1":                   `select tidemark.route_replay('app', 'they lost it', from_seq => 1)`,
+		"the cursor of worker late":  `select tidemark.worker_set('late', starts => 'start')`,
+		"the cursor of worker other": `select tidemark.worker_set('other', starts => '1')`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := tidemarktest.NewDB(t)
+			w, operator, maintainer := live(t, db), open(t, db, "operator"), open(t, db, "maintainer")
+			w.exec(`alter function tidemark.maintain_all() set lock_timeout = '1min'`) // this machine may be slow
+			w.set("outbox.retention", "0")
+			w.emit(1)
+			w.next(1_000_000)
+			w.emit(2)
+			w.maintain() // all that is left to do is the drop
+			w.drain()
+			operator.begin()
+			operator.exec(needs)
+			kept := later[string](maintainer, `select detail from tidemark.maintain() where object = 'outbox_p0'`)
+			w.waitsFor(maintainer)
+			operator.commit()
+			got, err := kept()
+			if want := "needed from number 1 by " + name; err != nil || got != want {
+				t.Errorf("%s, %v, want %s", got, err, want)
+			}
+			w.wantRows(`select seq::text from tidemark.outbox order by 1`, "1", "1000000")
+		})
+	}
+	t.Run("old snapshot", func(t *testing.T) {
+		t.Parallel()
+		w := live(t, tidemarktest.NewDB(t))
+		w.set("outbox.retention", "0")
+		w.emit(1)
+		w.next(1_000_000)
+		w.emit(2)
+		w.drain()
+		w.exec(`begin isolation level repeatable read`)
+		w.wantMaintain("created outbox_p3000000 ", "kept outbox_p0 the isolation level is repeatable read, and must be read committed")
+		w.commit()
+		w.wantMaintain("dropped outbox_p0 ")
+	})
+}

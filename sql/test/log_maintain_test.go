@@ -253,7 +253,7 @@ func TestMaintainAbsorbsWhatComesMeanwhile(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
 	w, late, watch := live(t, db), open(t, db, "late"), open(t, db, "watch")
-	w.exec(`alter function tidemark.maintain() set lock_timeout = '1min'`) // this machine may be slow
+	w.exec(`alter function tidemark.maintain_all() set lock_timeout = '1min'`) // this machine may be slow
 	w.next(5_000_000)
 	w.emit(1)
 	late.begin()

@@ -90,14 +90,31 @@ begin
                 format('its newest event is from %s, the retention is %s', date_trunc('second', newest), retention);
         elsif busy then
             return query select 'kept', name, 'the log is busy; another call will drop it';
+        elsif current_setting('transaction_isolation') <> 'read committed' then
+            -- What has come to need it since would not be seen.
+            return query select 'kept', name,
+                format('the isolation level is %s, and must be read committed',
+                       current_setting('transaction_isolation'));
         else
             begin
-                -- An operator may have dropped one of them by hand. The log comes last: writers wait for it only after
-                -- this call holds the locks of the evidence.
-                execute format('drop table if exists tidemark.attempt_p%s, tidemark.decision_p%s, %s', part.first_seq,
-                               part.first_seq, part.partition);
-                return query select 'dropped', name,
-                    format('numbers %s to %s, with their evidence', part.first_seq, part.end_seq - 1);
+                -- The log comes last: writers wait for it only after this call holds the locks of the evidence, of
+                -- which an operator may have dropped a partition by hand.
+                execute format('lock table %s in access exclusive mode', (
+                    select string_agg('only ' || t.name, ', ' order by t.n)
+                    from unnest(array['tidemark.attempt', 'tidemark.attempt_p' || part.first_seq,
+                                      'tidemark.decision', 'tidemark.decision_p' || part.first_seq,
+                                      'tidemark.outbox', part.partition::text]) with ordinality t (name, n)
+                    where to_regclass(t.name) is not null));
+                -- A replay or a new worker that this call has waited for may need it.
+                select n.seq, n.who into needed, needed_by from tidemark.log_needed() n;
+                if part.end_seq > needed then
+                    return query select 'kept', name, format('needed from number %s by %s', needed, needed_by);
+                else
+                    execute format('drop table if exists tidemark.attempt_p%s, tidemark.decision_p%s, %s',
+                                   part.first_seq, part.first_seq, part.partition);
+                    return query select 'dropped', name,
+                        format('numbers %s to %s, with their evidence', part.first_seq, part.end_seq - 1);
+                end if;
             exception when lock_not_available then
                 -- Writers have waited behind this call. The reader that blocked it would also block the next drop.
                 busy := true;
