@@ -142,6 +142,78 @@ func TestDiskFilling(t *testing.T) {
 	}
 }
 
+// Partitions that cannot be absorbed, made or dropped for a while are a cause, which names who is in the way, readers too.
+func TestUpkeepHeldUp(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w, reader := live(t, db), open(t, db, "reader")
+	const (
+		causes = `select concat_ws(' ', status, cause, subject, date_trunc('minute', clock_timestamp() - since), substring(found from 'left work undone: ([a-z0-9_ ]+)')) from tidemark.cause_upkeep()`
+		drop   = "outbox_p0 is past the retention"
+	)
+	terminate := fmt.Sprintf(`select pg_terminate_backend(%d); select * from tidemark.maintain();`, reader.conn.PgConn().PID())
+	named := fmt.Sprintf(`select array_to_string(sql, ' ') from tidemark.cause where cause = 'upkeep_failing' and found like '%%locked now, readers too: pid %d, application%%, idle, in its transaction for %%'`, reader.conn.PgConn().PID())
+	older := func(by string) {
+		t.Helper()
+		w.exec(`update tidemark.storage_sample set undone_since = undone_since - $1::text::interval`, by)
+	}
+	w.set("outbox.retention", "0")
+	w.emit(1)
+	w.next(1_000_000)
+	w.emit(2)
+	w.maintain()
+	w.drain()
+	reader.begin()
+	reader.exec(`select from tidemark.outbox limit 1`)
+	w.wantMaintain("kept outbox_p0 the log is busy")
+	w.wantRows(causes)
+	older("14 minutes")
+	w.wantRows(causes)
+	older("2 minutes")
+	w.wantMaintain("kept outbox_p0 the log is busy")
+	w.wantRows(causes, "warn upkeep_failing maintain 00:16:00 "+drop)
+	w.wantRows(named, terminate)
+	older("6 hours")
+	w.wantRows(causes, "bad upkeep_failing maintain 06:16:00 "+drop)
+	w.exec(`insert into tidemark.clock_step (at, step, seen_by) values (clock_timestamp(), '1 day', 'daemon/d')`)
+	w.wantRows(causes)
+	w.exec(`delete from tidemark.clock_step`)
+	reader.commit()
+	w.wantMaintain("dropped outbox_p0 ")
+	w.wantRows(causes)
+
+	// What is in the way of the rest, and not of a partition, keeps it from being dropped no longer.
+	w.next(2_500_000)
+	w.emit(3)
+	w.next(5_000_000)
+	w.emit(4)
+	w.drain()
+	reader.begin()
+	reader.exec(`lock table tidemark.outbox_p3000000 in access share mode`)
+	w.wantMaintain("kept outbox_rest the log is busy", "dropped outbox_p1000000 ", "dropped outbox_p2000000 ", "kept outbox_p3000000 the log is busy")
+	older("16 minutes")
+	w.wantRows(causes, "warn upkeep_failing maintain 00:16:00 outbox_rest is not absorbed")
+	w.wantRows(named, terminate)
+	reader.commit()
+	w.maintain()
+	w.wantRows(causes)
+	equal(t, "left in the rest", one[int](w, `select count(*) from tidemark.outbox_rest`), 0)
+
+	// Partitions that cannot be made.
+	w.exec(`select setval('tidemark.outbox_seq_seq', (select max(end_seq) - 1000 from tidemark.partitions('tidemark.outbox')))`)
+	reader.begin()
+	reader.exec(`select from tidemark.outbox limit 1`)
+	w.maintain()
+	older("16 minutes")
+	w.wantRows(causes, "warn upkeep_failing maintain 00:16:00 no partition is made")
+	reader.prepare("forgotten")
+	w.wantRows(`select array_to_string(sql, ' ') from tidemark.cause_upkeep() where found like '%locked now, readers too: prepared transaction "forgotten" of %'`,
+		"rollback prepared 'forgotten'; select * from tidemark.maintain();")
+	w.exec(`rollback prepared 'forgotten'`)
+	w.maintain()
+	w.wantRows(causes)
+}
+
 // A role that may not use the schema of a source sees the session that holds its numbers.
 func TestCauseOfASchemaThatIsClosed(t *testing.T) {
 	t.Parallel()

@@ -145,11 +145,12 @@ from (values
      '{}',
      '{}'),
     ('upkeep_failing',
-     'tidemark.maintain, which keeps the log in shape, fails each time, is held up by a session that keeps rows '
-     'locked, or is not called. Events are accepted and delivered meanwhile. The disk fills, payloads stay past their '
-     'retention, and findings that are over stay open.',
+     'tidemark.maintain, which keeps the log in shape, fails each time, is held up by a session that keeps rows or '
+     'the log locked, if only as a reader, or is not called. Events are accepted and delivered meanwhile. The disk '
+     'fills, payloads stay past their retention, and findings that are over stay open.',
      'Call it by hand: the command shows the error, or what postponed it. A daemon has the error in its log (upkeep '
-     'failed). Where no daemon runs, call it every minute.',
+     'failed). End the transactions that the facts name, after a look at what they do. Where no daemon runs, call it '
+     'every minute.',
      '{}',
      '{}'),
     ('disk_filling',

@@ -1,5 +1,5 @@
 -- A call of maintain that does all its work measures the database (tidemark.storage_note): one that fails, or that
--- another session's row locks hold up, takes that back.
+-- another session's row locks hold up, takes that back. What of the partitions a call leaves undone it notes there.
 create or replace function tidemark.cause_upkeep()
 returns setof tidemark.trouble
 language plpgsql volatile security definer
@@ -13,14 +13,34 @@ as $$
 declare
     clock constant timestamptz := clock_timestamp();
     patience constant interval := '5 minutes';
-    last_ constant timestamptz := (select s.at from tidemark.storage_sample s);
+    sample constant tidemark.storage_sample := (select s from tidemark.storage_sample s);
+    last_ constant timestamptz := sample.at;
     -- What was before a step of the clock forward looks older than it is.
     stepped constant timestamptz := (select max(s.at) from tidemark.clock_step s where s.step > interval '0');
     daemons record;
     began timestamptz;
     newest timestamptz;
+    holders record;
 begin
     if last_ >= clock - patience then
+        began := greatest(sample.undone_since, stepped);
+        if sample.undone is not null and began < clock - interval '15 minutes' then
+            select string_agg(h.who || case when h.idle then ', idle' else '' end
+                              || coalesce(', in its transaction for ' || date_trunc('second', clock - h.since), ''),
+                              '; ' order by h.since nulls last) as who,
+                   array_agg(h.sql order by h.since nulls last) filter (where h.idle is distinct from false) as sql
+            into holders
+            from (select h.* from tidemark.lock_holders('^(outbox|attempt|decision)(_p[0-9]+|_rest)?$', null) h
+                  order by h.since nulls last limit 5) h;
+            return next row(
+                'upkeep_failing', 'maintain', case when began < clock - interval '6 hours' then 'bad' else 'warn' end,
+                sample.undone_since,
+                format('for %s each call of tidemark.maintain has left work undone: %s; %s. The log grows meanwhile',
+                       date_trunc('second', clock - began), sample.undone,
+                       coalesce('what has the log or its evidence locked now, readers too: ' || holders.who,
+                                'nothing has the log locked now, so that transactions on it must be short and many')),
+                null, '{}', holders.sql || text 'select * from tidemark.maintain();', '{}')::tidemark.trouble;
+        end if;
         return;
     end if;
     -- A daemon calls maintain when it starts, and each minute.
@@ -62,5 +82,6 @@ end
 $$;
 comment on function tidemark.cause_upkeep() is
     'The part of tidemark.cause about tidemark.maintain: upkeep_failing, where no call has done all its work for 5 '
-    'minutes, while a daemon lives or the log has newer events.';
+    'minutes, while a daemon lives or the log has newer events; or where for 15 minutes each call has left partitions '
+    'undone, with the transactions that have them locked (bad: for 6 hours).';
 grant execute on function tidemark.cause_upkeep() to tidemark_reader, tidemark_executor;

@@ -22,7 +22,12 @@ declare
     part record;
     name text;
     newest timestamptz;
-    busy boolean := false;
+    -- Why none can be dropped: what came to be needed after an old snapshot would not be seen.
+    stuck text := case when current_setting('transaction_isolation') <> 'read committed'
+        then format('the isolation level is %s, and must be read committed',
+                    current_setting('transaction_isolation')) end;
+    first_stuck text;
+    left_undone text[] := '{}';
 begin
     -- One call at a time: two would make the same partition. This mode does not conflict with writers, readers and the
     -- fence, and making a partition takes it anyway. An advisory lock would not do: any login could hold it.
@@ -55,28 +60,33 @@ begin
             end_of_all := last_number + 1;
         exception when lock_not_available then
             return query select 'kept', 'outbox_rest', 'the log is busy; another call will absorb it';
-            return;
+            left_undone := left_undone || text 'outbox_rest is not absorbed, and no partition made: the log is busy';
         end;
     end if;
 
-    begin
-        -- A writer that was routed to the rest must not find its number in a new partition: PostgreSQL would fail its
-        -- statement (23514). If numbers may reach the new partition while it is made, no writer may be under way.
-        if end_of_all - last_number < within_reach then
-            lock table tidemark.outbox in share row exclusive mode;
-            last_number := (select q.last_value - (not q.is_called)::integer from tidemark.outbox_seq_seq q);
-        end if;
-        while (select count(*) from tidemark.partitions('tidemark.outbox') p
-               where p.first_seq > last_number) < wanted loop
-            perform tidemark.partition_add(end_of_all, end_of_all + size);
-            return query select 'created', format('outbox_p%s', end_of_all),
-                format('for numbers %s to %s', end_of_all, end_of_all + size - 1);
-            end_of_all := end_of_all + size;
-        end loop;
-    exception when lock_not_available or check_violation then
-        -- Numbers have run into the rest meanwhile, which violates its check: the next call absorbs them.
-        return query select 'postponed', 'outbox', 'the log is busy; another call will make partitions';
-    end;
+    -- A number that is still in the rest may be one of a new partition.
+    if left_undone = '{}' then
+        begin
+            -- A writer that was routed to the rest must not find its number in a new partition: PostgreSQL would fail
+            -- its statement (23514). If numbers may reach the new partition while it is made, no writer may be under
+            -- way.
+            if end_of_all - last_number < within_reach then
+                lock table tidemark.outbox in share row exclusive mode;
+                last_number := (select q.last_value - (not q.is_called)::integer from tidemark.outbox_seq_seq q);
+            end if;
+            while (select count(*) from tidemark.partitions('tidemark.outbox') p
+                   where p.first_seq > last_number) < wanted loop
+                perform tidemark.partition_add(end_of_all, end_of_all + size);
+                return query select 'created', format('outbox_p%s', end_of_all),
+                    format('for numbers %s to %s', end_of_all, end_of_all + size - 1);
+                end_of_all := end_of_all + size;
+            end loop;
+        exception when lock_not_available or check_violation then
+            -- Numbers have run into the rest meanwhile, which violates its check: the next call absorbs them.
+            return query select 'postponed', 'outbox', 'the log is busy; another call will make partitions';
+            left_undone := left_undone || text 'no partition is made: the log is busy';
+        end;
+    end if;
 
     select n.seq, n.who into needed, needed_by from tidemark.log_needed() n;
 
@@ -88,13 +98,9 @@ begin
         elsif newest > clock_timestamp() - retention then
             return query select 'kept', name,
                 format('its newest event is from %s, the retention is %s', date_trunc('second', newest), retention);
-        elsif busy then
-            return query select 'kept', name, 'the log is busy; another call will drop it';
-        elsif current_setting('transaction_isolation') <> 'read committed' then
-            -- What has come to need it since would not be seen.
-            return query select 'kept', name,
-                format('the isolation level is %s, and must be read committed',
-                       current_setting('transaction_isolation'));
+        elsif stuck is not null then
+            return query select 'kept', name, stuck;
+            first_stuck := coalesce(first_stuck, name);
         else
             begin
                 -- The log comes last: writers wait for it only after this call holds the locks of the evidence, of
@@ -117,13 +123,24 @@ begin
                 end if;
             exception when lock_not_available then
                 -- Writers have waited behind this call. The reader that blocked it would also block the next drop.
-                busy := true;
-                return query select 'kept', name, 'the log is busy; another call will drop it';
+                stuck := 'the log is busy; another call will drop it';
+                return query select 'kept', name, stuck;
+                first_stuck := name;
             end;
         end if;
     end loop;
+
+    if first_stuck is not null then
+        left_undone := left_undone || format('%s is past the retention, and is not dropped: %s', first_stuck, stuck);
+    end if;
+    -- Wait for no one here.
+    update tidemark.storage_sample s
+    set undone = nullif(array_to_string(left_undone, '; '), ''),
+        undone_since = case when left_undone <> '{}' then coalesce(s.undone_since, clock_timestamp()) end
+    where s.one = (select x.one from tidemark.storage_sample x for update skip locked);
 end
 $$;
 comment on function tidemark.maintain_all() is
-    'The part of tidemark.maintain that runs with the rights of tidemark_owner.';
+    'The part of tidemark.maintain that runs with the rights of tidemark_owner. Notes what of the partitions it had to '
+    'leave undone, and since when (tidemark.cause_upkeep).';
 grant execute on function tidemark.maintain_all() to tidemark_admin, tidemark_executor;
