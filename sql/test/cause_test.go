@@ -214,6 +214,29 @@ func TestUpkeepHeldUp(t *testing.T) {
 	w.wantRows(causes)
 }
 
+// Where databases are closed to PUBLIC, the owner may not see how large this one is: maintain does all its work, and only the
+// alarm of the disk says that it cannot know.
+func TestDatabaseClosedToPublic(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	const causes = `select concat_ws(' ', status, cause, found) from tidemark.cause_disk()`
+	// The role belongs to the cluster, and other tests need what it may: only this transaction takes it away.
+	w.begin()
+	w.exec(`revoke pg_read_all_stats from tidemark_owner`)
+	w.exec(`do $$ begin execute format('revoke connect on database %I from public', current_database()); end $$`)
+	w.wantMaintain()
+	w.wantRows(`select concat_ws(' ', bytes is null, log_bytes > 0) from tidemark.storage_sample`, "t t")
+	w.wantRows(causes)
+	w.set("disk.size", "1 TB")
+	w.wantRows(causes, "unknown disk_filling how large the database is, is not shown to tidemark_owner")
+	grant := column[string](w, `select sql[1] from tidemark.cause_disk()`)[0]
+	w.exec(grant)
+	w.wantMaintain()
+	w.wantRows(causes)
+	w.wantRows(`select (bytes > log_bytes)::text from tidemark.storage_sample`, "true")
+	w.rollback()
+}
+
 // A role that may not use the schema of a source sees the session that holds its numbers.
 func TestCauseOfASchemaThatIsClosed(t *testing.T) {
 	t.Parallel()

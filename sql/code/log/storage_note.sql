@@ -5,7 +5,11 @@ set search_path = pg_catalog, pg_temp
 as $$
     insert into tidemark.storage_sample as s (at, bytes, log_bytes, older_at, older_bytes, newer_at, newer_bytes)
     select n.at, n.bytes, n.log_bytes, n.at, n.bytes, n.at, n.bytes
-    from (select clock_timestamp() as at, pg_database_size(current_database()) as bytes,
+    from (select clock_timestamp() as at,
+                 -- Where databases are closed to PUBLIC, the owner, a role without login, may lack both rights.
+                 case when has_database_privilege(current_database(), 'connect')
+                          or pg_has_role('pg_read_all_stats', 'usage')
+                      then pg_database_size(current_database()) end as bytes,
                  (select coalesce(sum(pg_total_relation_size(i.inhrelid)), 0)::bigint from pg_inherits i
                   where i.inhparent in ('tidemark.outbox'::regclass, 'tidemark.attempt'::regclass,
                                         'tidemark.decision'::regclass)) as log_bytes) n
