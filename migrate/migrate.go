@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,15 +24,60 @@ const (
 	waitForInstaller = "set local lock_timeout = '60s'"
 	// waitForTable limits the wait for a table that applications use: their next statements queue behind the installer.
 	waitForTable = "set local lock_timeout = '3s'"
-	// lockWriters stops emits and captures before a migration locks anything else, so that a waiting emit or capture holds
-	// no lock that a migration needs. Emits and captures lock these tables in several orders, so a deadlock is possible
-	// once the first table is locked. Each further wait is short, less than a second in total: the installer gives up
-	// before PostgreSQL's deadlock check (deadlock_timeout, 1 s) could end a transaction of an application.
-	lockWriters = "lock table tidemark.outbox in access exclusive mode; set local lock_timeout = '250ms'; " +
-		"lock table tidemark.emit_key, tidemark.event_type, tidemark.inbound_route in access exclusive mode; " + waitForTable
 	// lockWritersTries is how often the installer tries lockWriters.
 	lockWritersTries = 10
 )
+
+// altered finds the tables that a migration needs for itself alone.
+var altered = regexp.MustCompile(`(?:alter|drop) table (?:if exists )?tidemark\.(\w+)`)
+
+// lockWriters stops emits, captures and passes before the installer changes anything, so that one that waits holds no lock that
+// the installer needs: it locks the log, the tables whose triggers are re-created, and those that the migrations name. Readers of
+// what is not altered go on. Writers lock these tables in several orders, so a deadlock is possible once the first is locked.
+// The further waits are less than a second in total: the installer gives up before PostgreSQL's deadlock check
+// (deadlock_timeout, 1 s) could end a transaction of an application.
+func lockWriters(left []migration) string {
+	const (
+		writers = "share row exclusive"
+		all     = "access exclusive"
+	)
+	log, alone, names := writers, []string{}, []string{}
+	if len(left) > 0 {
+		// Emits and captures read these before they write to the log.
+		log, alone = all, []string{"emit_key", "event_type", "inbound_route"}
+	}
+	for _, m := range left {
+		for _, found := range altered.FindAllStringSubmatch(m.text, -1) {
+			alone = append(alone, found[1])
+		}
+		for _, found := range named.FindAllStringSubmatch(m.text, -1) {
+			names = append(names, found[1])
+		}
+	}
+	list := func(of []string) string {
+		slices.Sort(of)
+		return "'{" + strings.Join(slices.Compact(of), ",") + "}'::text[]"
+	}
+	return fmt.Sprintf(`lock table tidemark.outbox in %s mode;
+do $$
+declare
+    until constant timestamptz := clock_timestamp() + interval '800 milliseconds';
+    t record;
+begin
+    for t in
+        select c.relname, case when c.relname = any (%s) then '%s' else '%s' end as mode
+        from pg_class c
+        where c.relnamespace = 'tidemark'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+          and (c.relname = any (%[2]s) or c.relname = any (%[5]s)
+               or exists (select from pg_trigger g where g.tgrelid = c.oid and not g.tgisinternal))
+    loop
+        perform set_config('lock_timeout', greatest(1, 1000 * extract(epoch from until - clock_timestamp()))::integer::text, true);
+        execute format('lock table tidemark.%%I in %%s mode', t.relname, t.mode);
+    end loop;
+end
+$$;
+%[6]s`, log, list(alone), all, writers, list(names), waitForTable)
+}
 
 // A snapshot from before the wait for lock would not show what the other installer has done.
 var committed = pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
@@ -265,8 +311,8 @@ func upgradeIn(ctx context.Context, tx pgx.Tx, o options) (Report, error) {
 	if _, err := tx.Exec(ctx, waitForTable); err != nil {
 		return report, err
 	}
-	if len(left) > 0 && len(in.objects) > 0 {
-		if err := stopWriters(ctx, tx); err != nil {
+	if len(in.objects) > 0 {
+		if err := stopWriters(ctx, tx, lockWriters(left)); err != nil {
 			return report, err
 		}
 	}
@@ -280,7 +326,7 @@ func upgradeIn(ctx context.Context, tx pgx.Tx, o options) (Report, error) {
 	return report, recreate(ctx, tx, in.prefix)
 }
 
-func stopWriters(ctx context.Context, tx pgx.Tx) error {
+func stopWriters(ctx context.Context, tx pgx.Tx, lockWriters string) error {
 	for tries := 1; ; tries++ {
 		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint: on an error it releases its locks
 			_, err := tx.Exec(ctx, lockWriters)

@@ -272,7 +272,7 @@ $$;
 %[2]s;
 `, from, waitForInstaller)
 	if from > 0 {
-		fmt.Fprintf(&out, "set local role %s;\n%s;\n%s;\n%s;\n", ownerRole, lock, waitForTable, lockWriters)
+		fmt.Fprintf(&out, "set local role %s;\n%s;\n%s;\n%s;\n", ownerRole, lock, waitForTable, lockWriters(all[from:]))
 	}
 	for _, m := range all[from:] {
 		fmt.Fprintf(&out, "\n-- migrations/%s.sql\n%s%s", m.fileName(), m.text, m.record())

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark/migrate"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
 // CU2: applications write while an installation is upgraded. An upgrade that fails, here behind an operator's transaction
@@ -78,5 +80,45 @@ func TestUpgradeUnderWriters(t *testing.T) {
 	}
 	if err := <-failed; err != nil {
 		t.Errorf("a writer while it is upgraded: %v", err)
+	}
+}
+
+// An upgrade of functions alone makes their triggers anew too. A writer that has locked the log, or what a pass writes before
+// it, and goes on to the other while the installer waits, is not failed by it.
+func TestUpOfCodeBesideWriters(t *testing.T) {
+	t.Parallel()
+	const (
+		emits = `select tidemark.emit('test', 'tick', '{"n": 1}')`
+		beats = `update tidemark.heartbeat set last_status = last_status`
+		sets  = `update tidemark.setting set value = value`
+	)
+	for name, writes := range map[string][2]string{
+		"beat after emit": {emits, beats}, "emit after beat": {beats, emits},
+		"setting after emit": {emits, sets}, "emit after setting": {sets, emits},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := tidemarktest.NewDB(t)
+			w, app, installer := live(t, db), open(t, db, "app"), open(t, db, "installer")
+			w.exec(`update tidemark.code set checksum = 'of another build' where object = 'emit'`)
+			app.begin()
+			app.exec(writes[0])
+			var report migrate.Report
+			done := make(chan error, 1)
+			go func() {
+				var err error
+				report, err = migrate.Up(context.Background(), installer.conn)
+				done <- err
+			}()
+			w.waitsFor(installer)
+			if err := app.try(writes[1]); err != nil {
+				t.Errorf("the writer: %v", err)
+			}
+			app.exec(`commit`)
+			if err := <-done; err != nil || report.Recreated == 0 {
+				t.Errorf("%+v, %v", report, err)
+			}
+			w.wantRows(`select count(*)::text from tidemark.outbox`, "1")
+		})
 	}
 }
