@@ -5,14 +5,19 @@ import (
 	"time"
 )
 
-const upkeepEvery = time.Minute
+const (
+	upkeepEvery = time.Minute
+	// upkeepLimit is for a connection that is dead, not for much work. After a long pause of upkeep PostgreSQL reads all that
+	// has come meanwhile, while emits wait. If the call were cut short, they would have waited in vain, and at each call again.
+	upkeepLimit = time.Hour
+)
 
 // upkeep creates partitions ahead of time, drops old ones, and closes findings whose cause is gone.
 func (d *Daemon) upkeep(ctx context.Context) {
 	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
 	for {
-		limited, cancel := context.WithTimeout(ctx, upkeepEvery)
+		limited, cancel := context.WithTimeout(ctx, upkeepLimit)
 		done, err := d.db.Maintain(limited)
 		cancel()
 		if err != nil && ctx.Err() == nil {
