@@ -129,3 +129,35 @@ func TestFindingForgetsItsMessage(t *testing.T) {
 	s.exec(`select tidemark.finding_open('worker_failing', 'default', 'high', 'settle: 40001')`)
 	s.wantRows(messages, "worker_failing 2")
 }
+
+// A cursor that goes takes its findings with it: only its passes would have closed them. Those of its dead letters, and of what else
+// has its name, stay.
+func TestFindingsOfACursorThatIsGone(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "clock", "")
+	s.exec(insertBirths)
+	s.drain()
+	s.exec(`alter table births rename born_at to b`)
+	s.wantHeld("source_changed", "born_at")
+	s.exec(`insert into tidemark.dead_letter (idempotency_key, worker_id, source, item_id, event_snapshot, error_code)
+		select 'k', id, 'births', '1', '{}', 'x' from tidemark.worker where worker = 'w'`)
+	s.exec(`select tidemark.finding_open('cursor_dlq', 'w/births/0', 'warning', 'x')`)
+	s.exec(`select tidemark.worker_source_remove('w', 'births', 'a test')`)
+	s.exec(`select tidemark.maintain()`)
+	s.wantRows(`select cause || ' ' || subject from tidemark.cause`, "cursor_dlq w/births/0")
+	s.wantRows(`select executor_id from tidemark.silence where executor_id like 'w/%'`)
+	s.exec(`select tidemark.dead_letter_discard(id, 'a test') from tidemark.dead_letter`)
+	s.exec(`select tidemark.maintain()`)
+	s.wantRows(`select cause || ' ' || subject from tidemark.cause`)
+
+	s.exec(`select tidemark.worker_set('v'), tidemark.worker_set('v', '{"shards": 2}')`)
+	for _, subject := range []string{"v", "v/outbox/0", "v/outbox/1", "vv"} {
+		for _, kind := range []string{"worker_failing", "cursor_holes", "cursor_watermark_regression"} {
+			s.exec(`select tidemark.finding_open($1, $2, 'high', 'x')`, kind, subject)
+		}
+	}
+	s.exec(`select tidemark.finding_open('command_waiting', 'v', 'high', 'of a service')`)
+	s.exec(`select tidemark.worker_delete('v', 'a test')`)
+	s.exec(`select tidemark.maintain()`)
+	s.want(findings, "command_waiting v", "cursor_holes vv", "cursor_watermark_regression vv", "worker_failing vv")
+}

@@ -52,21 +52,14 @@ begin
            worker_delete.reason, to_jsonb(c)
     from tidemark.worker_cursor c where c.worker = w.worker;
     insert into tidemark.former_name (kind, id, name) values ('worker', w.id, w.worker);
-    delete from tidemark.silence s using tidemark.worker_cursor c
-    where c.worker = w.worker and c.source = 'outbox'
-      and s.executor_id = tidemark.executor_id(w.worker, 'outbox', c.shard);
-    delete from tidemark.heartbeat h using tidemark.worker_cursor c
-    where c.worker = w.worker and c.source = 'outbox'
-      and h.executor_id = tidemark.executor_id(w.worker, 'outbox', c.shard);
+    perform tidemark.cursors_delete(w.worker, 'outbox');
     delete from tidemark.worker_instance i where i.worker = w.worker;
-    delete from tidemark.cursor_sample s where s.worker = w.worker;
-    delete from tidemark.worker_cursor c where c.worker = w.worker;
     delete from tidemark.setting s where s.key = 'worker.' || w.worker || '.enabled';
     delete from tidemark.worker k where k.id = w.id;
 end
 $$;
 comment on function tidemark.worker_delete(text, text) is
     'Deletes a worker that serves no route, reads no source and is run by no daemon, with its cursor (which '
-    'tidemark.audit keeps), its heartbeat and its gate. Its evidence stays, under its name. From then on the log keeps '
-    'no events for it. Raises TM004, TM005 (no reason, or it is in use).';
+    'tidemark.audit keeps), its heartbeat and its gate, and closes its findings. Its evidence stays, under its name. '
+    'From then on the log keeps no events for it. Raises TM004, TM005 (no reason, or it is in use).';
 grant execute on function tidemark.worker_delete(text, text) to tidemark_admin;

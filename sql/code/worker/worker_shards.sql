@@ -86,18 +86,7 @@ begin
     from generate_series(0, greatest(was.shards, worker_shards.shards) - 1) n
     where h.executor_id = tidemark.executor_id(w.worker, 'outbox', n);
 
-    perform tidemark.finding_close(f.kind, f.subject)
-    from generate_series(worker_shards.shards, was.shards - 1) n
-    join tidemark.finding f on f.subject = tidemark.executor_id(w.worker, 'outbox', n)
-    where f.closed_at is null;
-    delete from tidemark.silence s using generate_series(worker_shards.shards, was.shards - 1) n
-    where s.executor_id = tidemark.executor_id(w.worker, 'outbox', n);
-    delete from tidemark.heartbeat h using generate_series(worker_shards.shards, was.shards - 1) n
-    where h.executor_id = tidemark.executor_id(w.worker, 'outbox', n);
-    delete from tidemark.cursor_sample s
-    where s.worker = w.worker and s.source = 'outbox' and s.shard >= worker_shards.shards;
-    delete from tidemark.worker_cursor c
-    where c.worker = w.worker and c.source = 'outbox' and c.shard >= worker_shards.shards;
+    perform tidemark.cursors_delete(w.worker, 'outbox', worker_shards.shards);
     update tidemark.pending p set shard = tidemark.shard_of(p.key, p.seq, worker_shards.shards)
     where p.worker_id = w.id and not p.replay and p.shard <> tidemark.shard_of(p.key, p.seq, worker_shards.shards);
 end

@@ -62,7 +62,6 @@ begin
                 hint = 'Take the topic out of commands.topics of every configuration, restart those daemons, and '
                     'detach it when nothing has read it for five minutes.';
         end if;
-        perform tidemark.finding_close('command_partition_held', part.executor_id);
     end loop;
     select count(*) into waiting from tidemark.pending_row p
     where p.worker_id = id and p.source = worker_source_remove.source;
@@ -79,12 +78,7 @@ begin
                                     and c.source = worker_source_remove.source;
     delete from tidemark.source_ledger l where l.worker_id = id and l.source = worker_source_remove.source;
     delete from tidemark.source_count k where k.worker_id = id and k.source = worker_source_remove.source;
-    delete from tidemark.heartbeat h using tidemark.worker_cursor c
-    where c.worker = worker_source_remove.worker and c.source = worker_source_remove.source
-      and h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard);
-    delete from tidemark.worker_cursor c where c.worker = worker_source_remove.worker
-                                           and c.source = worker_source_remove.source;
-    get diagnostics removed = row_count;
+    removed := tidemark.cursors_delete(worker_source_remove.worker, worker_source_remove.source);
     if removed = 0 then
         raise exception using errcode = 'TM004',
             message = format('worker %s has no cursor of source %s', worker_source_remove.worker,
@@ -95,9 +89,10 @@ begin
 end
 $$;
 comment on function tidemark.worker_source_remove(text, text, text) is
-    'Takes a source from a worker: deletes its cursors, and keeps them in tidemark.audit. If the worker gets the '
-    'source again, it starts at the beginning of the table. Of the worker commands: a topic, as kafka:TOPIC, that no '
-    'daemon is to read any more; if one does again, it starts at the first record. Waits for a pass under way. Returns '
-    'how many cursors it deleted. Raises TM004, TM005 (no reason, or failed rows still wait; of a topic also: a daemon '
-    'reads it or has in the last five minutes, a partition is held, or a gate of commands is closed).';
+    'Takes a source from a worker: deletes its cursors, keeps them in tidemark.audit, and closes their findings. If '
+    'the worker gets the source again, it starts at the beginning of the table. Of the worker commands: a topic, as '
+    'kafka:TOPIC, that no daemon is to read any more; if one does again, it starts at the first record. Waits for a '
+    'pass under way. Returns how many cursors it deleted. Raises TM004, TM005 (no reason, or failed rows still wait; '
+    'of a topic also: a daemon reads it or has in the last five minutes, a partition is held, or a gate of commands is '
+    'closed).';
 grant execute on function tidemark.worker_source_remove(text, text, text) to tidemark_admin;
