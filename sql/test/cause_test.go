@@ -62,6 +62,22 @@ func TestCause(t *testing.T) {
 	w.wantRows(`select cause from tidemark.cause where cause in ('disarmed', 'daemon_dead')`)
 }
 
+// A daemon that died is bad where none is left, and a warning where another does its work, unless a worker stands still.
+func TestDeadDaemonBesideAnother(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.pass()
+	w.exec(`select tidemark.heartbeat_daemon('a'), tidemark.heartbeat_daemon('b')`)
+	w.exec(`update tidemark.heartbeat set last_beat_at = now() - interval '31 seconds' where executor_id = 'daemon/a'`)
+	w.exec(`select tidemark.stale_check()`)
+	w.wantRows(causes, `warn daemon_dead daemon/a {"finding heartbeat_silent daemon/a","heartbeat daemon/a"}`)
+	w.exec(`update tidemark.heartbeat set last_beat_at = now() - interval '20 minutes', lease_owner = 'a/1' where executor_id = 'default/outbox/0'`)
+	w.wantRows(`select status || ' ' || cause from tidemark.cause where 'heartbeat default/outbox/0' = any (symptoms)`, "bad daemon_dead")
+	w.pass()
+	w.exec(`update tidemark.heartbeat set last_beat_at = now() - interval '31 seconds' where executor_id = 'daemon/b'`)
+	w.wantRows(`select status || ' ' || subject from tidemark.cause where cause = 'daemon_dead' order by subject`, "bad daemon/a", "bad daemon/b")
+}
+
 // What an operator looks at every few seconds reads no table that grows, although all open letters are of one route.
 func TestCauseReadsNoGrowingTable(t *testing.T) {
 	t.Parallel()

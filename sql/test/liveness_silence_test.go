@@ -174,6 +174,22 @@ func TestStoppedDaemonIsQuiet(t *testing.T) {
 	s.check("b silent critical told")
 }
 
+// A daemon whose pod was lost never comes back under its name: once another has done its work for a day, it is forgotten. The last one
+// is not.
+func TestLostDaemonIsForgotten(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "check")
+	const daemons = `select executor_id from tidemark.heartbeat where executor_id like 'daemon/%' order by 1`
+	s.exec(`select tidemark.heartbeat_daemon('pod-1')`)
+	s.silentFor("daemon/pod-1", 25*3600)
+	s.exec(`select tidemark.maintain()`)
+	s.wantRows(daemons, "daemon/pod-1")
+	s.exec(`select tidemark.heartbeat_daemon('pod-2'), tidemark.heartbeat_daemon('pod-3')`)
+	s.silentFor("daemon/pod-2", 23*3600)
+	s.wantMaintain("forgot heartbeat daemon/pod-1 silent for a day, and another daemon runs")
+	s.wantRows(daemons, "daemon/pod-2", "daemon/pod-3")
+}
+
 // Two checks at once tell once. The second does not wait for the first, who may look at his result for hours.
 func TestStaleCheckTwoAtOnce(t *testing.T) {
 	t.Parallel()

@@ -114,9 +114,13 @@ begin
         select e.symptom from explained e union select p.symptom from reported p
     ), trouble as materialized (
         select k.cause, k.subject,
-               -- Of a copy, what is bad is a symptom of the original.
+               -- Of a copy, what is bad is a symptom of the original. How bad the silence of a daemon is, depends on
+               -- the others (tidemark.cause_daemons).
                case when k.cause <> 'disarmed'
-                         and (k.cause, k.subject) in (select e.cause, e.subject from explained e where e.status = 'bad')
+                         and (k.cause, k.subject) in (
+                             select e.cause, e.subject from explained e
+                             where e.status = 'bad' and e.symptom <> 'heartbeat ' || e.subject
+                               and e.symptom <> 'finding heartbeat_silent ' || e.subject)
                     then 'bad' else k.status end as status,
                k.since, k.found, k.waiting, k.folds, k.sql, k.cli, null::bigint as id
         from known k

@@ -28,7 +28,7 @@ comment on function tidemark.maintain() is
     'their events by the server''s counts (tidemark.capture_count), notes which tables have rows to '
     'read (of those that the caller may read), opens and closes cursor_lag, capture_unwritten, command_waiting, '
     'producer_unproved and emit_unregistered, keeps the history (tidemark.history), closes findings that are over, and '
-    'deletes findings past the setting finding.retention and daemons that stopped a day ago. Returns its actions, and '
-    'the partitions that it kept, with the reason. Call it every minute. If it does not run, events are still '
-    'accepted, and no partition is dropped.';
+    'deletes findings past the setting finding.retention, and daemons that stopped a day ago, or have been silent for '
+    'a day while another runs. Returns its actions, and the partitions that it kept, with the reason. Call it every '
+    'minute. If it does not run, events are still accepted, and no partition is dropped.';
 grant execute on function tidemark.maintain() to tidemark_admin, tidemark_executor;

@@ -113,9 +113,13 @@ begin
 
     return query
     delete from tidemark.heartbeat h
-    where h.executor_id like 'daemon/%' and h.last_status = 'stopped'
-      and h.last_beat_at < clock_timestamp() - interval '1 day'
-    returning 'forgot', 'heartbeat ' || h.executor_id, 'stopped a day ago';
+    where h.executor_id like 'daemon/%' and h.last_beat_at < clock_timestamp() - interval '1 day'
+      -- Where each daemon is named after its pod, those that are lost never come back.
+      and (h.last_status = 'stopped' or exists (
+          select from tidemark.heartbeat_health o where o.executor_id like 'daemon/%' and o.state = 'alive'))
+    returning 'forgot', 'heartbeat ' || h.executor_id,
+              case when h.last_status = 'stopped' then 'stopped a day ago'
+                   else 'silent for a day, and another daemon runs' end;
 
     delete from tidemark.cursor_sample s
     where not exists (select from tidemark.worker_cursor c
