@@ -248,10 +248,37 @@ func TestWatchOfALockedLog(t *testing.T) {
 	s.wantRows(watched, "open warn emit_unregistered emit")
 	s.later()
 	s.wantRows(watched, "open warn emit_unregistered emit", fmt.Sprintf("closed tables_locked pid %d", other.conn.PgConn().PID()))
-	// A lock against writers is trouble too, though readers do not notice.
+	// A lock against writers is trouble too, though readers do not notice. It may be younger than its transaction.
 	other.begin()
+	begun := one[time.Time](other, `select clock_timestamp()`)
 	other.exec(`lock table tidemark.setting in share mode`)
+	s.wantRows(fmt.Sprintf(`select (since > '%s')::text from tidemark.cause_locks()`, begun.Format(time.RFC3339Nano)), "true")
 	if rows := s.looks("opened " + locked); len(rows) != 2 || rows[1] != "open warn emit_unregistered emit" {
 		t.Errorf("beside the lock it sees %q", rows)
 	}
+}
+
+// Of a session whose times the server does not show, a lock that lasts is told with its pid, and is bad once others have waited for it.
+func TestWatchOfAHiddenLock(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s, other, writer := open(t, db, "watch"), open(t, db, "other"), open(t, db, "writer")
+	s.exec(`select tidemark.type_set('shop', 'order')`)
+	other.exec(`set track_activities = off`)
+	other.begin()
+	other.exec(`lock table tidemark.outbox in access exclusive mode`)
+	locked := fmt.Sprintf("tables_locked pid %d", other.conn.PgConn().PID())
+	s.wantRows(watched, "open unknown "+locked)
+	s.second()
+	s.wantRows(watched, "opened unknown "+locked)
+	s.wantRows(`select concat_ws(' ', sql, found like '%has locked outbox%; its times are not shown to tidemark_owner; what else%') from tidemark.cause`,
+		`{"grant pg_read_all_stats to tidemark_owner;"} t`)
+	done := make(chan struct{})
+	go func() { _, _ = writer.conn.Exec(t.Context(), `select tidemark.emit('shop', 'order')`); close(done) }()
+	s.waitsFor(writer)
+	s.looks("open bad " + locked)
+	s.wantRows(`select concat_ws(' ', sql, found like '%has locked outbox% for 00:00:%; its times are not shown to tidemark_owner; what else%') from tidemark.cause`,
+		fmt.Sprintf(`{"select pg_terminate_backend(%d);"} t`, other.conn.PgConn().PID()))
+	other.rollback()
+	<-done
 }

@@ -148,6 +148,35 @@ func (n *night) hidden() {
 	n.handled(20)
 }
 
+// A role whose sessions Tidemark may not see locks the log, and an application waits for it.
+func TestLockedLogOfAHiddenRole(t *testing.T) {
+	t.Parallel()
+	server := testserver.New(t, devpg.Options{}) // the right is one of the whole server
+	n := begin(t, tidemarktest.NewDBAt(t, server.URL("postgres")))
+	n.daemon("")
+	n.exec(`revoke pg_read_all_stats from tidemark_owner; create role shop login; grant tidemark_owner to shop`)
+	n.happens()
+	own := n.URL
+	n.URL = strings.Replace(own, "postgres@", "shop@", 1)
+	idle := n.forgotten(`lock table tidemark.outbox in access exclusive mode`)
+	n.URL = own
+	emitted := make(chan error)
+	go func() {
+		_, err := n.Pool.Exec(context.Background(), `select tidemark.emit('shop', 'order.paid')`)
+		emitted <- err
+	}()
+	locked := fmt.Sprintf("pid %d", idle.PgConn().PID())
+	c := n.sees("bad", "tables_locked "+locked, `user shop, .* has locked outbox.* for 00:00:\d+; its times are not shown to tidemark_owner`)
+	n.until("the watch tells of it", func() bool {
+		return n.value(`select count(*)::text from tidemark.finding where kind = 'tables_locked' and subject = '`+locked+`' and told = 'opened'`) == "1"
+	})
+	n.mend(c)
+	if err := <-emitted; err != nil {
+		t.Error(err)
+	}
+	n.gone("tables_locked")
+}
+
 // A session locks the log and forgets it: nothing that needs the log can be seen, but who has locked it.
 func TestLockedLog(t *testing.T) {
 	t.Parallel()

@@ -36,10 +36,10 @@ declare
 begin
     return query
     with known as materialized (
-        select t.* from tidemark.cause_locks() t
+        select t.* from tidemark.cause_locks() t where t.status = 'bad'
         union all
         select t.* from tidemark.cause_transactions() t
-        where not exists (select from tidemark.cause_locks() l where l.subject = t.subject)
+        where not exists (select from tidemark.cause_locks() l where l.status = 'bad' and l.subject = t.subject)
         union all
         select t.* from tidemark.cause_daemons() t
         union all

@@ -29,7 +29,7 @@ exception when lock_not_available then
           select 'tables_locked', 'tidemark', 'unknown', null, 'a table of Tidemark is locked', null, '{}', '{}', '{}'
           where not exists (select from tidemark.cause_locks())) t
     join tidemark.cause_kind k on k.cause = t.cause
-    order by t.since;
+    order by t.status, t.since;
 end
 $$;
 comment on function tidemark.cause_seen() is

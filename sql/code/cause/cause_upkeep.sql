@@ -26,12 +26,12 @@ begin
         began := greatest(sample.undone_since, stepped);
         if sample.undone is not null and began < clock - interval '15 minutes' then
             select string_agg(h.who || case when h.idle then ', idle' else '' end
-                              || coalesce(', in its transaction for ' || date_trunc('second', clock - h.since), ''),
-                              '; ' order by h.since nulls last) as who,
-                   array_agg(h.sql order by h.since nulls last) filter (where h.idle is distinct from false) as sql
+                              || coalesce(', in its transaction for ' || date_trunc('second', clock - h.began), ''),
+                              '; ' order by h.began nulls last) as who,
+                   array_agg(h.sql order by h.began nulls last) filter (where h.idle is distinct from false) as sql
             into holders
             from (select h.* from tidemark.lock_holders('^(outbox|attempt|decision)(_p[0-9]+|_rest)?$', null) h
-                  order by h.since nulls last limit 5) h;
+                  order by h.began nulls last limit 5) h;
             return next row(
                 'upkeep_failing', 'maintain', case when began < clock - interval '6 hours' then 'bad' else 'warn' end,
                 sample.undone_since,

@@ -40,9 +40,6 @@ begin
     end if;
     -- Worst first, as the view has them.
     causes := (select coalesce(jsonb_agg(c), '[]') from (select c.* from tidemark.cause c limit most) c);
-    if causes @> '[{"cause": "tables_locked", "status": "unknown"}]' then
-        return; -- for a moment only, or it would have a name; the next look will see
-    end if;
     news := (select coalesce(jsonb_agg(n), '[]') from tidemark.watch_note(causes) n);
     return query
     select case when exists (select from jsonb_array_elements(news) t
@@ -61,7 +58,7 @@ begin
     where t ->> 'told' = 'closed'
     order by f.id;
 
-    if upkeep then
+    if upkeep and not causes @> '[{"cause": "tables_locked", "status": "unknown"}]' then
         -- Last, since it locks the log for a moment.
         return query
         select 'upkeep', null, m.action, m.object, null::timestamptz, m.detail, null::text[], null::bigint
