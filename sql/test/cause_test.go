@@ -78,6 +78,43 @@ func TestDeadDaemonBesideAnother(t *testing.T) {
 	w.wantRows(`select status || ' ' || subject from tidemark.cause where cause = 'daemon_dead' order by subject`, "bad daemon/a", "bad daemon/b")
 }
 
+// older moves what the audit has into the past.
+func (s session) older(by string) {
+	s.t.Helper()
+	s.exec(`set session_replication_role = replica; update tidemark.audit set at = at - interval '` + by + `'; reset session_replication_role`)
+}
+
+const closedGates = `select concat_ws(' ', status, subject, waiting) from tidemark.cause where cause = 'gate_closed' order by subject`
+
+// What waits behind a closed gate is known of topics of commands too, as far as the last pass saw it. Where a role may not count it, it
+// sees that something waits.
+func TestGateClosedOfCommandsAndUnseenTables(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "clock", "")
+	s.exec(`select tidemark.stage_set('live', 'test')`)
+	s.exec(`select tidemark.command_partition('t', 0, 'id', 0, 5)`)
+	s.exec(`select tidemark.gate_set('commands.enabled', false, 'why')`)
+	s.older("2 hours")
+	const passed = `update tidemark.worker_cursor set last_run_summary = jsonb_build_object('behind', $1::int, 'since', now() - interval '2 hours') where worker = 'commands'`
+	s.exec(passed, 0)
+	s.wantRows(closedGates)
+	s.exec(passed, 5)
+	s.wantRows(closedGates, "warn commands.enabled 5")
+	s.wantRows(`select array_to_string(sql || cli, ' ') from tidemark.cause where cause = 'gate_closed'`,
+		"select tidemark.gate_set('commands.enabled', true, 'its events wait'); tidemark gate open commands.enabled --reason 'its events wait'")
+	s.exec(`select tidemark.gate_set('commands.enabled', true)`)
+	s.wantRows(`select split_part(found, ',', 1) from tidemark.cause where cause = 'worker_behind'`, "5 records are unread")
+
+	s.exec(`insert into births (born_at) values (now() - interval '2 hours')`)
+	s.exec(`select tidemark.worker_pause('w', true, 'why')`)
+	s.older("2 hours")
+	s.exec(`select tidemark.maintain()`)
+	s.wantRows(closedGates, "warn worker w 1")
+	s.exec(`set role tidemark_reader`)
+	s.refused("42501", "permission denied", `select from births`)
+	s.wantRows(closedGates, "warn worker w")
+}
+
 // What an operator looks at every few seconds reads no table that grows, although all open letters are of one route.
 func TestCauseReadsNoGrowingTable(t *testing.T) {
 	t.Parallel()

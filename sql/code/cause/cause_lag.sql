@@ -15,7 +15,8 @@ begin
            format('%s unread, the oldest for %s; %s%s',
                   case when n.waiting is null then 'events or rows are'
                        else case when n.waiting = 10000 then 'at least ' else '' end || n.waiting
-                            || case when l.source = 'outbox' then ' events' else ' rows' end || ' are' end,
+                            || case when l.source = 'outbox' then ' events' when l.source like 'kafka:%' then ' records'
+                                    else ' rows' end || ' are' end,
                   make_interval(secs => l.seconds),
                   case when l.rate > 0 then format('%s a second are read', l.rate)
                        when l.rate = 0 then 'none was read in the last minutes'

@@ -19,8 +19,8 @@ begin
     if cursor.source = 'outbox' or s.safety = 'capture' then
         return (select count(*) from (select from tidemark.outbox o where o.seq > cursor.watermark_id::bigint
                                       order by o.seq limit most) o);
-    elsif s.source is null then
-        return null;
+    elsif cursor.source like 'kafka:%' then
+        return least((cursor.last_run_summary ->> 'behind')::bigint, most); -- as the last pass has seen it
     end if;
     rel := format('%I.%I', s.schema_name, s.table_name)::regclass;
     got := tidemark.source_look(rel, format('select count(*) as n from (%s) unread',
@@ -33,6 +33,6 @@ exception when others or assert_failure then
 end
 $$;
 comment on function tidemark.cursor_waiting(tidemark.worker_cursor) is
-    'How many committed events or rows a cursor has not read, as tidemark.cursor_unread sees them, counted up to '
-    '10000. Null: this role may not read the table, it is locked or gone, or the source is Kafka.';
+    'How many committed events, rows or records a cursor has not read, as tidemark.cursor_unread sees them, counted up '
+    'to 10000. Null: this role may not read the table, or it is locked or gone.';
 grant execute on function tidemark.cursor_waiting(tidemark.worker_cursor) to tidemark_reader, tidemark_executor;
