@@ -115,6 +115,19 @@ func TestGateClosedOfCommandsAndUnseenTables(t *testing.T) {
 	s.wantRows(closedGates, "warn worker w")
 }
 
+// Each domain whose gate is closed is named, however much another one holds.
+func TestGateClosedOfTwoDomains(t *testing.T) {
+	t.Parallel()
+	s := gated(t)
+	s.exec(`select tidemark.gate_set('domain.a.enabled', false), tidemark.gate_set('domain.b.enabled', false)`)
+	s.older("2 hours")
+	s.exec(`insert into tidemark.pending (worker_id, route_id, seq, domain, held, next_attempt_at, created_at)
+		select 1, 1, n, case when n <= 10001 then 'a' else 'b' end, true, 'infinity', now() - interval '2 hours' from generate_series(1, 10002) n`)
+	s.wantRows(closedGates, "warn domain.a.enabled 10000", "warn domain.b.enabled 1")
+	s.exec(`select tidemark.gate_set('domain.b.enabled', true)`)
+	s.wantRows(closedGates, "warn domain.a.enabled 10000")
+}
+
 // What an operator looks at every few seconds reads no table that grows, although all open letters are of one route.
 func TestCauseReadsNoGrowingTable(t *testing.T) {
 	t.Parallel()

@@ -19,12 +19,16 @@ begin
         cross join lateral (select tidemark.cursor_waiting(c) as waiting) n
         where l.seconds > 3600
     ), held as (
-        -- The gate of a domain holds events of a worker that goes on with others.
-        select 'domain.' || p.domain || '.enabled' as gate, null as worker, count(*) as waiting,
-               extract(epoch from clock_timestamp() - min(p.created_at)) as seconds
-        from (select p.domain, p.created_at from tidemark.pending p where p.held
-              order by p.worker_id, p.domain, p.seq limit 10000) p
-        group by 1
+        -- The gate of a domain holds events of a worker that goes on with others. Count them for each by itself: one
+        -- that holds very many must not hide another.
+        select 'domain.' || d.domain || '.enabled' as gate, null as worker, p.waiting, p.seconds
+        from tidemark.shut_domains() d
+        cross join tidemark.worker w
+        cross join lateral (
+            select count(*) as waiting, extract(epoch from clock_timestamp() - min(p.created_at)) as seconds
+            from (select p.created_at from tidemark.pending p
+                  where p.worker_id = w.id and p.domain = d.domain and p.held
+                  order by p.seq limit 10000) p) p
     ), gate as (
         select x.gate, case when x.gate = 'paused' then x.worker end as worker, sum(x.waiting)::bigint as waiting,
                max(x.seconds) as seconds
