@@ -317,7 +317,7 @@ func (db *DB) ClosedCommand(ctx context.Context, service string) (string, error)
 // TakesCommands tells whether a daemon that takes commands from Kafka has beaten lately.
 func (db *DB) TakesCommands(ctx context.Context) (bool, error) {
 	return value[bool](ctx, db, `select exists (select from tidemark.heartbeat_health h
-		where h.executor_id like 'daemon/%' and h.state = 'alive' and (h.payload ->> 'commands')::boolean)`)
+		where h.executor_id like 'daemon/%' and h.state = 'alive' and h.payload @> '{"commands": true}')`)
 }
 
 // CommandResult is a result document, with its number in the log.

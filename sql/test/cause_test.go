@@ -128,6 +128,36 @@ func TestGateClosedOfTwoDomains(t *testing.T) {
 	s.wantRows(closedGates, "warn domain.a.enabled 10000")
 }
 
+// An executor can beat with any payload, for any daemon. That takes neither the causes from operators, nor its beats from the daemon.
+func TestCauseOfOddBeats(t *testing.T) {
+	t.Parallel()
+	s := live(t, tidemarktest.NewDB(t))
+	s.exec(`insert into tidemark.pending (worker_id, route_id, seq) select 1, 1, n from generate_series(1, 10) n`)
+	for _, payload := range []string{
+		`{"slow": [1, null, "x", [2], {}, {"route": {"a": 1}, "since": "soon"}, {"route": "app", "p50": "1", "p99": {}, "since": "2026-02-30T00:00:00Z"}]}`,
+		`{"slow": {"route": "app"}, "uptime": -1e300, "commands": "perhaps", "host": [], "pid": {}, "config": 7}`,
+		`{"uptime": 1e300}`,
+		`{"uptime": "long", "instance": "a", "clock": "soon", "clock_next": {}}`,
+		`{"instance": "a", "clock": 5, "clock_next": "soon"}`,
+		`{"instance": "a", "clock": -1e300}`,
+	} {
+		for _, beat := range []string{`select tidemark.heartbeat_daemon('x', 'running', $1)`, `select tidemark.heartbeat_write('daemon/x', 'running', $1)`} {
+			s.exec(`set role tidemark_executor`)
+			s.exec(beat, payload)
+			s.exec(`set role tidemark_reader`)
+			s.exec(`select * from tidemark.cause`)
+			s.exec(`set role tidemark_executor`)
+			for range 2 {
+				s.exec(`select tidemark.heartbeat_daemon('x', 'running', '{"instance": "a", "uptime": 5}')`)
+			}
+			s.exec(`reset role`)
+		}
+	}
+	s.exec(`select tidemark.heartbeat_daemon('x', 'running', '{"slow": [7, {"route": "app", "p50": 1.5, "p99": 3, "since": "2026-11-26T12:00:00.25Z"}]}')`)
+	s.wantRows(`select concat_ws(' ', subject, waiting, since at time zone 'UTC', found like '%half took 1.5 s or more, and 99 of 100 up to 3 s%') from tidemark.cause where cause = 'slow_target'`,
+		"app 10 2026-11-26 12:00:00 t")
+}
+
 // What an operator looks at every few seconds reads no table that grows, although all open letters are of one route.
 func TestCauseReadsNoGrowingTable(t *testing.T) {
 	t.Parallel()

@@ -53,12 +53,16 @@ begin
            array[format('tidemark route set %s --concurrency %s --reason ''its target is slow''',
                         tidemark.shell_word(r.route_code), least(r.concurrency * 4, 1000))]
     from (
-        -- What the daemons that live say of their deliveries.
-        select t.route as route_code, max(t.p99) as slowest, max(t.p50) as median, min(t.since) as since
+        -- What the daemons that live say of their deliveries. Any executor can write anything there.
+        select e.slow ->> 'route' as route_code, max(t.p99) as slowest, max(t.p50) as median, min(t.since) as since
         from tidemark.heartbeat_health h
-        cross join lateral jsonb_to_recordset(case jsonb_typeof(h.payload -> 'slow') when 'array'
-                                                   then h.payload -> 'slow' end)
-            t (route text, p50 numeric, p99 numeric, since timestamptz)
+        cross join lateral jsonb_array_elements(case jsonb_typeof(h.payload -> 'slow') when 'array'
+                                                     then h.payload -> 'slow' end) e (slow)
+        cross join lateral (
+            select case jsonb_typeof(e.slow -> 'p50') when 'number' then (e.slow ->> 'p50')::numeric end as p50,
+                   case jsonb_typeof(e.slow -> 'p99') when 'number' then (e.slow ->> 'p99')::numeric end as p99,
+                   case when tidemark.is_rfc3339(e.slow ->> 'since')
+                             then (e.slow ->> 'since')::timestamptz end as since) t
         where h.executor_id like 'daemon/%' and h.state = 'alive'
         group by 1) s
     join tidemark.outbound_route r on r.route_code = s.route_code and tidemark.route_delivers(r)

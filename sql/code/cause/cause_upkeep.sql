@@ -53,7 +53,8 @@ begin
     cross join lateral (
         select case when jsonb_typeof(b.payload -> 'uptime') = 'number'
                          then b.last_beat_at
-                              - make_interval(secs => least((b.payload ->> 'uptime')::numeric, 3e9)::double precision)
+                              - make_interval(secs => greatest(least((b.payload ->> 'uptime')::numeric, 3e9),
+                                                               0)::double precision)
                     else b.watched_since end as started) d
     where h.executor_id like 'daemon/%';
     if daemons.alive is not null then

@@ -12,3 +12,4 @@ exception when data_exception then
 end
 $$;
 comment on function tidemark.is_rfc3339(text) is 'True where the text is a time as RFC 3339 writes it.';
+grant execute on function tidemark.is_rfc3339(text) to tidemark_reader, tidemark_executor;

@@ -8,22 +8,29 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     tolerance constant numeric := 30;
+    most constant numeric := 3e9; -- a century
+    -- Any executor can write anything there, also for another.
     uptime constant numeric := case when jsonb_typeof(now_ -> 'uptime') = 'number'
                                          then (now_ ->> 'uptime')::numeric end;
     difference constant numeric := round(extract(epoch from clock_timestamp()) - uptime, 3);
     known constant numeric := case when before ->> 'instance' = now_ ->> 'instance'
+                                        and jsonb_typeof(before -> 'clock') = 'number'
                                         then (before ->> 'clock')::numeric end;
+    next constant numeric := case when jsonb_typeof(before -> 'clock_next') = 'number'
+                                       then (before ->> 'clock_next')::numeric end;
 begin
     if difference is null then
         return '{}';
     elsif known is null or abs(difference - known) < tolerance then
         return jsonb_build_object('clock', difference);
-    elsif difference > known and coalesce(abs(difference - (before ->> 'clock_next')::numeric) >= tolerance, true) then
+    elsif difference > known and coalesce(abs(difference - next) >= tolerance, true) then
         return jsonb_build_object('clock', known, 'clock_next', difference);
     end if;
     -- Other daemons see the same step.
     insert into tidemark.clock_step as s (at, step, seen_by)
-    values (clock_timestamp(), make_interval(secs => round(difference - known)::double precision), executor_id)
+    values (clock_timestamp(),
+            make_interval(secs => greatest(least(round(difference - known), most), -most)::double precision),
+            executor_id)
     on conflict ((true)) where settled_at is null do update
     set at = excluded.at, step = s.step + excluded.step
     where excluded.at not between s.at - interval '1 minute' and s.at + interval '1 minute';
