@@ -80,6 +80,31 @@ const (
 		array[row(r.id, false, 'sent', null, null, '{[4,5)}', null)::tidemark.result])::text from tidemark.outbound_route r where r.route_code = 'app'`
 )
 
+// What a step back holds is counted without reading all that waits.
+func TestCauseOfAStepReadsNoGrowingTable(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "clock", "")
+	s.exec(receiver)
+	s.exec(`insert into tidemark.clock_step (at, step, seen_by) values (clock_timestamp(), '-1 hour', 'daemon/d');
+		alter table tidemark.pending set (autovacuum_enabled = off);
+		alter table tidemark.pending_row set (autovacuum_enabled = off);
+		analyze`) // as if little waited
+	const waits = `clock_timestamp() - interval '1 day', clock_timestamp() + case when n <= 5 then interval '90 minutes' else interval '10 minutes' end from generate_series(1, 30000) n`
+	s.exec(`insert into tidemark.pending (worker_id, route_id, seq, replay, created_at, next_attempt_at) select 1, 1, n, n % 2 = 0, ` + waits)
+	s.exec(`insert into tidemark.pending_row (worker_id, source, shard, item_id, snapshot, last_error, created_at, next_attempt_at)
+		select (select id from tidemark.worker where worker = 'w'), 'births', 0, n, '{}', 'x', ` + waits)
+	n := s.readsOf("pending, pending_row", func() {
+		s.wantRows(`select concat_ws(' ', status, waiting) from tidemark.cause_clock()`, "bad 10")
+	})
+	if n > 31000 {
+		t.Errorf("%d rows are read", n)
+	}
+	s.exec(`analyze tidemark.pending; analyze tidemark.pending_row`)
+	if n := s.readsOf("pending, pending_row", func() { s.exec(`select * from tidemark.cause_clock()`) }); n > 31000 {
+		t.Errorf("%d rows are read where the server knows how many wait", n)
+	}
+}
+
 // A settle finds its rows by their places: the clock is made up for before or after it. What was sent is on record, and not sent again.
 func TestClockSettleMovesNothingUnderASettle(t *testing.T) {
 	t.Parallel()
