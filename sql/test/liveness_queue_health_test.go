@@ -72,6 +72,21 @@ func TestQueueHealthOfRiver(t *testing.T) {
 	s.wantRows(jobs+` desc, 1 offset 1`, "job_backlog jobs.river_job ok 0 ", "dead_letter_job public.river_job warn 1 ")
 	s.exec(`set role tidemark_reader`)
 	s.wantRows(jobs, "job_backlog jobs.river_job unknown this role may not read the table", "job_backlog public.river_job unknown this role may not read the table")
+
+	// What the cause says mends it, whatever the schema is called.
+	s.exec(`reset role; create schema "My Jobs"; grant usage on schema "My Jobs" to tidemark_reader; create table "My Jobs".river_job (id int, kind text, errors text[], like river_job);
+		insert into "My Jobs".river_job (state) values ('discarded');
+		select tidemark.route_set('j', '{"options": {"schema": "My Jobs"}}')`)
+	mend := func(cause string) {
+		s.exec(`set role tidemark_reader`)
+		sql := one[string](s, `select sql[1] from tidemark.cause where cause = $1 and subject = '"My Jobs".river_job'`, cause)
+		s.exec(`reset role`)
+		s.exec(sql)
+	}
+	mend("job_backlog")
+	mend("dead_letter_job")
+	s.exec(`set role tidemark_reader`)
+	s.wantRows(jobs+` desc, 1 offset 1`, `job_backlog "My Jobs".river_job ok 0 `, `dead_letter_job "My Jobs".river_job warn 1 `)
 }
 
 // LI5: the pane costs the same when the tables have grown.

@@ -385,7 +385,7 @@ from (values
      '{}'),
     ('job_backlog',
      'River''s jobs wait although they may run, or this role may not read River''s table.',
-     'Check whether River''s clients run and work that queue; or grant select on the table.',
+     'Check whether River''s clients run and work that queue; or grant select on the table, and usage on its schema.',
      array['grant select on {name} to tidemark_reader;'],
      '{}'),
     ('dead_letter_job',

@@ -16,7 +16,7 @@ begin
             select tidemark.river_table(r.options) from tidemark.outbound_route r where r.target_kind = 'river') t
         where t.t is not null
     loop
-        name := (select format('%s.%s', n.nspname, c.relname) from pg_class c
+        name := (select format('%I.%I', n.nspname, c.relname) from pg_class c
                  join pg_namespace n on n.oid = c.relnamespace where c.oid = jobs);
         readable := has_table_privilege(jobs, 'select')
             and has_schema_privilege((select c.relnamespace from pg_class c where c.oid = jobs), 'usage');
