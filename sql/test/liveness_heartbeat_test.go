@@ -48,7 +48,6 @@ func TestHeartbeatBadInput(t *testing.T) {
 	s := open(t, tidemarktest.NewDB(t), "beats")
 	s.register("x")
 	s.exec(`select tidemark.heartbeat_write('x', 'fine', '{"n": 1}')`)
-	s.exec(`select tidemark.worker_set('daemon')`)
 	register := `select tidemark.heartbeat_register(`
 	for _, bad := range []struct{ code, text, sql string }{
 		{"TM004", `there is no executor "y"`, `select tidemark.heartbeat_write('y')`},
@@ -87,7 +86,6 @@ func TestHeartbeatBadInput(t *testing.T) {
 		{"TM005", "a daemon cannot be named", `select tidemark.heartbeat_daemon('')`},
 		{"TM003", `forbidden key "password"`, `select tidemark.heartbeat_daemon('a', 'running', '{"password": 1}')`},
 		{"TM005", "executor daemon/a: status", `select tidemark.heartbeat_daemon('a', '')`},
-		{"TM005", "is the cursor of a worker", `select tidemark.heartbeat_daemon('outbox/0')`},
 	} {
 		s.refused(bad.code, bad.text, bad.sql)
 	}

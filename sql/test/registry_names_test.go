@@ -29,3 +29,18 @@ func TestNamesHaveNoLookAlikes(t *testing.T) {
 		}
 	}
 }
+
+// The heartbeats of a worker named daemon would be those of daemons: of daemon/outbox/0.
+func TestWorkerIsNoDaemon(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "operator")
+	for _, statement := range []string{
+		`select tidemark.worker_set('daemon')`, `select tidemark.worker_set('daemon', '{"source": "table", "handler": "go"}')`,
+		`select tidemark.rows_register('daemon')`, `select tidemark.handlers_register('daemon', '{shop/*}')`,
+		`update tidemark.worker set worker = 'daemon'`,
+	} {
+		s.refused("TM005", `a worker cannot be named "daemon"`, statement)
+	}
+	s.exec(`select tidemark.worker_set('daemons')`)
+	s.wantRows(`select executor_id from tidemark.heartbeat where executor_id like 'daemon/%'`)
+}
