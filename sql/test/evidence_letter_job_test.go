@@ -108,6 +108,58 @@ func TestLetterJobStops(t *testing.T) {
 	w.refused("TM005", "cancelling a job needs a reason", `select tidemark.letter_job_cancel(1, '')`)
 }
 
+// A job that gets nowhere is a cause, with what mends it; one whose worker is at its letters is none.
+func TestLetterJobThatWaitsIsACause(t *testing.T) {
+	t.Parallel()
+	w := manyLetters(t, tidemarktest.NewDB(t))
+	const (
+		causes = `select concat_ws(' ', status, subject, waiting, split_part(found, '; ', 2)) from tidemark.cause where cause = 'letter_job_waiting'`
+		cli    = `select cli[1] from tidemark.cause where cause = 'letter_job_waiting'`
+	)
+	older := func() {
+		t.Helper()
+		w.exec(`update tidemark.letter_job set waits_since = waits_since - interval '6 minutes', due_at = due_at - interval '6 minutes'`)
+	}
+	beats := func() { t.Helper(); w.exec(`select tidemark.heartbeat_daemon('d')`) }
+	beats()
+	w.exec(`select tidemark.letter_job_add('replay', 'mended', 'app', error_code => 'P0001')`)
+	w.wantRows(causes)
+
+	// A closed gate: it is tried, and each try stops at it.
+	w.exec(`select tidemark.gate_set('routes.enabled', false)`)
+	w.exec(`select tidemark.letter_job_step()`)
+	w.wantRows(causes)
+	older()
+	w.exec(`select tidemark.letter_job_step()`)
+	w.exec(`set role tidemark_reader`)
+	w.wantRows(causes, "warn 1 200 dead letter 1 is not replayed: closed by routes.enabled")
+	w.wantRows(cli, "tidemark gate open routes.enabled --reason 'a job waits'")
+	w.exec(`reset role; select tidemark.gate_set('routes.enabled', true); update tidemark.letter_job set due_at = clock_timestamp()`)
+	w.wantRows(`select tidemark.letter_job_step()::text`, "100")
+	w.wantRows(causes)
+
+	// Nothing takes it up.
+	older()
+	w.wantRows(causes, "warn 1 100 no daemon takes it up")
+	w.exec(`update tidemark.heartbeat set last_beat_at = now() - interval '31 seconds' where executor_id = 'daemon/d'`)
+	w.wantRows(causes) // daemon_dead tells it
+	w.exec(`select tidemark.heartbeat_daemon('d', 'stopped')`)
+	w.wantRows(causes, "warn 1 100 no daemon runs")
+	w.wantRows(cli, "tidemark run")
+	beats()
+
+	// A thousand wait for the worker.
+	w.exec(`update tidemark.outbound_route set target_kind = 'webhook', target_ref = 'https://example.com/hook', options = '{"unsigned": true}'`)
+	w.exec(`insert into tidemark.pending (worker_id, route_id, seq, attempt_no, replay) select 1, 1, 1000 + n, 1, true from generate_series(1, 1000) n`)
+	w.wantRows(causes)
+	w.exec(`select tidemark.route_pause('app', 'why')`)
+	w.wantRows(causes, "warn 1 100 the 1000 that it tried again before wait: closed by route app")
+	w.wantRows(cli, "tidemark route resume app --reason 'a job waits'")
+	w.exec(`select tidemark.route_set('app', '{"enabled": false}')`)
+	w.exec(`update tidemark.outbound_route set paused_at = null`)
+	w.wantRows(causes, "warn 1 100 the 1000 that it tried again before wait: the route is off")
+}
+
 // A job with a rate does the letters of a second at a time, and is not due again before that second is over.
 func TestLetterJobKeepsItsRate(t *testing.T) {
 	t.Parallel()

@@ -61,6 +61,12 @@ from (values
      'due is then tried at once, in order; retries and parked events at their time.',
      '{}',
      '{}'),
+    ('letter_job_waiting',
+     'A job that replays or discards dead letters gets nowhere: a gate is closed, each try fails, its letters wait for '
+     'a route that is off or paused, or no daemon takes it up. What it has done stays done.',
+     'End what it waits for; it then goes on by itself. Or cancel it: tidemark dead-letter job cancel ID --reason ….',
+     '{}',
+     '{}'),
     ('dead_letters',
      'Events could not be delivered on this route, and are kept. The facts count them by reason, and show the latest '
      'error of each.',

@@ -47,6 +47,8 @@ begin
         union all
         select t.* from tidemark.cause_paused() t
         union all
+        select t.* from tidemark.cause_jobs() t
+        union all
         select t.* from tidemark.cause_routes() t
         union all
         select t.* from tidemark.cause_tables() t

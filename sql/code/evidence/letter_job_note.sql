@@ -13,6 +13,9 @@ as $$
     set after_id = coalesce(letter_job_note.after_id, j.after_id), done = j.done + letter_job_note.done,
         outcomes = tidemark.jsonb_add(j.outcomes, letter_job_note.outcomes),
         waits_for = letter_job_note.waits_for,
+        waits_since = case when letter_job_note.waits_for is not null
+                                then case when letter_job_note.done = 0 then coalesce(j.waits_since, clock_timestamp())
+                                          else clock_timestamp() end end,
         due_at = clock_timestamp() + case when letter_job_note.waits_for is not null then interval '10 seconds'
                                           else coalesce(make_interval(secs => letter_job_note.done / j.rate),
                                                         interval '0') end,

@@ -1,0 +1,57 @@
+create or replace function tidemark.cause_jobs()
+returns setof tidemark.trouble
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    clock constant timestamptz := clock_timestamp();
+    patience constant interval := '5 minutes';
+    most constant integer := 1000; -- as tidemark.letter_job_claim
+    daemons record;
+begin
+    if not exists (select from tidemark.letter_job j
+                   where j.finished_at is null and least(j.waits_since, j.due_at) < clock - patience) then
+        return; -- mostly none is
+    end if;
+    select coalesce(bool_or(h.state = 'alive'), false) as alive, coalesce(bool_or(h.state = 'silent'), false) as silent
+    into daemons
+    from tidemark.heartbeat_health h where h.executor_id like 'daemon/%';
+    return query
+    select 'letter_job_waiting', j.id::text, 'warn', least(j.waits_since, j.due_at),
+           format('job %s, a %s of dead letters%s by %s, has done %s of %s; %s', j.id, j.action,
+                  ' of route ' || n.route_code, j.requested_by, j.done, j.letters,
+                  case when f.full_ then format('the %s that it tried again before wait: %s', most,
+                                                coalesce('closed by ' || nullif(g.gate, 'paused'), g.gate,
+                                                         'the route is off'))
+                       when j.waits_for is not null then j.waits_for
+                       when daemons.alive then 'no daemon takes it up'
+                       else 'no daemon runs' end),
+           greatest(j.letters - j.done, 0), '{}'::text[],
+           array[coalesce(o.sql, format('select * from tidemark.letter_job_summary where id = %s;', j.id))],
+           array[coalesce(o.cli, case when not daemons.alive and j.waits_for is null then 'tidemark run' end,
+                          'tidemark dead-letter job list --open')]
+    from tidemark.letter_job j
+    left join tidemark.route_name n on n.id = j.route_id
+    left join tidemark.outbound_route r on r.id = j.route_id
+    cross join lateral (
+        select count(*) = most as full_
+        from (select from tidemark.pending p where j.action = 'replay' and p.route_id = j.route_id and p.replay
+              order by p.next_attempt_at limit most) p) f
+    cross join lateral (
+        select case when r.id is not null and j.action = 'replay'
+                         then tidemark.closed_delivery(r.worker, r.domain, r.id) end as gate) g
+    cross join lateral tidemark.gate_opening(g.gate, r.worker, 'a job waits') o
+    where j.finished_at is null
+      and case when j.waits_since < clock - patience then true
+               when j.due_at >= clock - patience then false
+               -- The worker is at what the job handed to it.
+               when f.full_ then g.gate is not null or not tidemark.route_delivers(r)
+               -- Else daemon_dead tells it.
+               else daemons.alive or not daemons.silent end;
+end
+$$;
+comment on function tidemark.cause_jobs() is
+    'The part of tidemark.cause about jobs of dead letters (tidemark.letter_job_add): letter_job_waiting, where no '
+    'part was done for 5 minutes, and the worker is not at what the job has handed to it.';
+grant execute on function tidemark.cause_jobs() to tidemark_reader, tidemark_executor;
