@@ -72,7 +72,7 @@ func TestParkedCommandsAreNotAllRead(t *testing.T) {
 		turns("few")
 	}
 	s.exec(`delete from tidemark.command_parked; delete from tidemark.command_claim`)
-	park(closed, "charge", `'k' || n % 100`, `now() - interval '1 h'`, 10001, 20000)
+	park(closed, "charge", `'k' || n`, `now() - interval '1 h'`, 10001, 20000)
 	park(s.name, "off", `'k' || n`, `now() - interval '1 h'`, 20001, 22000)
 	park(s.name, "charge", `'k' || n`, `now() + interval '1 h'`, 22001, 24000)
 	park(s.name, "charge", `'stuck'`, `case n when 24001 then now() + interval '1 h' else 'infinity' end`, 24001, 28000)

@@ -138,7 +138,7 @@ begin
         continue when fate[i] = 'claimed';
         call := items[i];
         if fate[i] = 'behind' then
-            perform tidemark.command_park(call, at);
+            perform tidemark.command_park(call, at, 0, null);
             documents[i] := tidemark.command_document(call, 'failed_retryable', null,
                 'waits behind an earlier command of its key', at, null, 0);
         else

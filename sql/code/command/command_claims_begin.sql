@@ -12,6 +12,7 @@ as $$
 declare
     fate text[];
     parked bigint;
+    twice bigint;
     retries bigint;
 begin
     -- Sorted, so that two batches cannot wait for each other in a circle. Of equal keys in one batch the first claims.
@@ -51,8 +52,8 @@ begin
         when i.place > 1 or (i.service, i.idempotency_key) not in (
             select m.service, m.idempotency_key from claimed m) then 'asked'
         when i.behind then 'behind' else 'claimed' end order by i.n),
-        count(*) filter (where i.parked)
-    into fate, parked
+        count(*) filter (where i.parked), count(*) filter (where i.parked and i.place > 1)
+    into fate, parked, twice
     from input i;
     if parked > 0 then
         -- A retry: the claim is there, and no other session may take it up.
@@ -71,8 +72,10 @@ begin
             order by p.idempotency_key limit 1 for no key update) p
         where e ? 'parked';
         get diagnostics retries = row_count;
-        if retries <> parked then
-            raise exception using errcode = 'TM005', message = 'a command that is to be tried again is not parked',
+        if retries <> parked or twice > 0 then
+            raise exception using errcode = 'TM005', message = case when twice > 0
+                    then 'a command is to be tried again twice in one batch'
+                    else 'a command that is to be tried again is not parked' end,
                 hint = 'Only tidemark.command_retry tries a command again.';
         end if;
     end if;
@@ -82,4 +85,5 @@ $$;
 comment on function tidemark.command_claims_begin(jsonb[], timestamptz) is
     'Part of tidemark.command_batch: claims the keys of these commands, and tells of each what is to come of it: '
     'claimed (it runs), behind (an earlier command of its ordering key is parked) or asked (its key was claimed '
-    'before). A parked one has its claim, which is locked. Raises TM005 for a retry of what is not parked.';
+    'before). A parked one has its claim, which is locked. Raises TM005 for a retry of what is not parked, or given '
+    'twice.';

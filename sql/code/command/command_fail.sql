@@ -10,8 +10,8 @@ as $$
 #variable_conflict use_column
 declare
     at constant timestamptz := clock_timestamp();
-    lane constant text := coalesce(call ->> 'key', call ->> 'idempotency_key');
     parked tidemark.command_parked;
+    place tid; -- of parked
     c tidemark.command;
     closed text;
     waits boolean; -- for the operator
@@ -29,11 +29,12 @@ begin
     end if;
     if call ? 'parked' then
         -- Only the primary key has this order.
-        select p.* into parked from tidemark.command_parked p
+        select p.ctid into place from tidemark.command_parked p
         where p.service = c.service
           and p.idempotency_key between command_fail.call ->> 'idempotency_key'
                                     and command_fail.call ->> 'idempotency_key'
         order by p.idempotency_key limit 1 for no key update;
+        select p.* into parked from tidemark.command_parked p where p.ctid = place;
     end if;
     -- A payload can ask for what no right allows, such as a row that a policy keeps from its tenant. If other commands
     -- of the version have succeeded since, there may be nothing to mend: its retries end.
@@ -70,15 +71,13 @@ begin
 
     document := tidemark.command_document(call, outcome, code, message, at, null, failed);
     if outcome = 'failed_retryable' then
-        insert into tidemark.command_parked as p (service, idempotency_key, key, call, error_count, next_attempt_at,
-                                                  sqlstate)
-        values (c.service, call ->> 'idempotency_key', lane, call, errors,
-                -- A pass that did not come to an end has not asked what is parked before this one.
-                case when not call ? 'parked' and tidemark.command_behind(c.service, lane) then 'infinity'
-                     else at + delay end, sqlstate_)
-        on conflict (service, idempotency_key) do update
-        set error_count = excluded.error_count, next_attempt_at = excluded.next_attempt_at,
-            sqlstate = excluded.sqlstate;
+        if call ? 'parked' then
+            update tidemark.command_parked p
+            set error_count = errors, next_attempt_at = at + delay, sqlstate = sqlstate_ where p.ctid = place;
+        else
+            -- A pass that did not come to an end has not asked what is parked before this one.
+            perform tidemark.command_park(call, at + delay, errors, sqlstate_);
+        end if;
     else
         if call ? 'parked' then
             perform tidemark.command_release(array[c.service], array[call ->> 'idempotency_key']);

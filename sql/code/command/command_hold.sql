@@ -9,7 +9,7 @@ declare
     document json;
 begin
     if tidemark.command_claim_add(call, tidemark.command_of(call), 'failed_retryable', null, null, 0, at) then
-        perform tidemark.command_park(call, at);
+        perform tidemark.command_park(call, at, 0, null);
         document := tidemark.command_document(call, 'failed_retryable', null, 'waits until the command is on', at,
                                               null, 0);
     else

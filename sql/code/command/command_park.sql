@@ -1,4 +1,4 @@
-create or replace function tidemark.command_park(call jsonb, at timestamptz)
+create or replace function tidemark.command_park(call jsonb, due timestamptz, error_count integer, sqlstate_ text)
 returns void
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -9,13 +9,24 @@ as $$
 #variable_conflict use_column
 declare
     lane constant text := coalesce(call ->> 'key', call ->> 'idempotency_key');
+    behind boolean;
 begin
     perform tidemark.command_kept(call);
-    insert into tidemark.command_parked (service, idempotency_key, key, call, next_attempt_at)
-    select call ->> 'service', call ->> 'idempotency_key', lane, call,
-           case when tidemark.command_behind(call ->> 'service', lane) then 'infinity' else at end;
+    -- Before the command has its position: none that was released before is behind it.
+    behind := tidemark.command_behind(call ->> 'service', lane);
+    loop
+        -- Two sessions may begin a lane at once, and neither sees what the other has parked. The second waits here for
+        -- the first. If that commits, the command is behind it: no session releases any until this transaction ends.
+        insert into tidemark.command_parked (service, idempotency_key, key, call, error_count, next_attempt_at,
+                                             sqlstate)
+        values (call ->> 'service', call ->> 'idempotency_key', lane, call, command_park.error_count,
+                case when behind then 'infinity' else due end, sqlstate_)
+        on conflict (service, key) where next_attempt_at < 'infinity' do nothing;
+        exit when found;
+        behind := true;
+    end loop;
 end
 $$;
-comment on function tidemark.command_park(jsonb, timestamptz) is
-    'Parks a claimed command that did not run yet: due at this time, or when the parked ones of its ordering key are '
-    'done.';
+comment on function tidemark.command_park(jsonb, timestamptz, integer, text) is
+    'Parks a claimed command: due at this time, or when the parked ones of its ordering key are done. error_count, '
+    'sqlstate_: of its failure; 0 and null: it did not run yet.';

@@ -59,7 +59,7 @@ begin
        or record is null and r.topic_id = wanted ->> 'topic_id' and r.partition = (wanted ->> 'partition')::integer
           and r."offset" = (wanted ->> 'offset')::bigint
     order by r.id = record desc, r.replays desc limit 1;
-    perform tidemark.command_park(wanted || jsonb_build_object('replays', coalesce(kept.replays, 0) + 1), at);
+    perform tidemark.command_park(wanted || jsonb_build_object('replays', coalesce(kept.replays, 0) + 1), at, 0, null);
     -- If it fails again, it gets another dead letter.
     update tidemark.command_record r set replayed_at = at
     where r.id = record
