@@ -70,3 +70,23 @@ func TestCommandRetriedTwiceInABatch(t *testing.T) {
 	s.wantInvoices()
 	s.wantRows(retryBatch, "k11 processed")
 }
+
+// A claim is kept for the retention of its command from when that is done, however long it was parked.
+func TestClaimOutlivesParking(t *testing.T) {
+	t.Parallel()
+	s := serve(t, tidemarktest.NewDB(t))
+	s.lanes("k1", "k2", "k3", "k4")
+	s.exec(`insert into app.invoice values (13, 1)`)
+	s.behind("k1", "2")
+	// As if all that were long ago.
+	s.exec(`update tidemark.command_claim set expires_at = now() - interval '1 s'`)
+	s.exec(`select tidemark.command_discard($1, 'k41', 'asks for too much')`, s.name)
+	s.wantRows(retryBatch, "k11 processed", "k12 processed", "k21 processed")
+	s.wantRows(retryBatch, "k31 failed_terminal sql.constraint")
+	s.exec(`select * from tidemark.maintain()`)
+	s.wantRows(`select idempotency_key || ' ' || state || ' ' || (expires_at - processed_at between interval '30 days' and interval '30 days 1 minute') from tidemark.command_claim order by 1`,
+		"k11 processed true", "k12 processed true", "k21 processed true", "k31 failed_terminal true", "k41 failed_terminal true")
+	s.exec(`delete from app.invoice`) // so that a second effect would be there
+	s.wantRun("duplicate", "k12", `{"id": 21}`)
+	s.wantInvoices()
+}

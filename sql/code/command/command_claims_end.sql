@@ -11,7 +11,11 @@ as $$
 begin
     update tidemark.command_claim m
     set state = 'processed', result = results[d.n], processed_at = ended[d.n], error_code = null, error_message = null,
-        attempts = 1 + coalesce((d.call ->> 'failed')::integer, 0)
+        attempts = 1 + coalesce((d.call ->> 'failed')::integer, 0),
+        -- What was parked may have been so for longer than its retention. That of others stays.
+        expires_at = case when d.call ? 'parked' then greatest(m.expires_at, ended[d.n] + (
+            select k.retention from tidemark.command k
+            where k.service = m.service and k.command = m.command and k.version = m.version)) else m.expires_at end
     from unnest(calls, fate) with ordinality d (call, fate, n)
     -- Rows of this transaction, or that it has locked; only the primary key has this order.
     cross join lateral (

@@ -42,7 +42,8 @@ begin
     end if;
     update tidemark.command_claim m
     set state = 'failed_terminal', error_code = coalesce(m.error_code, 'runtime.retries_exhausted'),
-        error_message = message, processed_at = clock_timestamp()
+        error_message = message, processed_at = clock_timestamp(),
+        expires_at = greatest(m.expires_at, clock_timestamp() + (tidemark.command_of(parked.call)).retention)
     where m.service = parked.service and m.idempotency_key = parked.idempotency_key
     returning m.* into claim;
     document := tidemark.command_document(parked.call, claim.state, claim.error_code, message, claim.processed_at, null,

@@ -55,7 +55,7 @@ begin
     if call ? 'parked' then
         update tidemark.command_claim m
         set state = outcome, error_code = code, error_message = message, processed_at = at,
-            attempts = m.attempts + failed
+            attempts = m.attempts + failed, expires_at = greatest(m.expires_at, at + c.retention)
         where m.service = c.service and m.idempotency_key = call ->> 'idempotency_key'
           and m.state = 'failed_retryable' and parked.service is not null
         returning m.attempts into failed;
