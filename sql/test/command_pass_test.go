@@ -263,6 +263,34 @@ func TestProducerUnproved(t *testing.T) {
 	}
 }
 
+// CM3: a key that is revoked, or a name that is not believed any more, also stops what was verified before: in a page, parked, and on record.
+func TestCommandVerifiedBefore(t *testing.T) {
+	t.Parallel()
+	p := serve(t, tidemarktest.NewDB(t)).partition()
+	p.exec(`select tidemark.producer_key_add('shop-1', $1, 'shop', '{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}')`, p.name)
+	p.exec(`select tidemark.setting_set('commands.shared_topic', 'claimed', 'until they sign')`)
+	p.command("charge", `{"enabled": false}`)
+	signed := `{"via": "jws", "kid": "shop-1"}`
+	p.wantPass(`ran 3 {"failed_retryable": 3}`, "batch", p.record(0, "a", `{"id": 1}`, signed),
+		p.record(1, "b", `{"id": 2}`, `{"via": "jws"}`), // parked by an earlier release
+		p.record(2, "c", `{"id": 3}`, `{"via": "claimed"}`))
+	p.command("charge", `{"enabled": true, "dry_run": true}`)
+	p.wantPass(`ran 4 {"dry_run: processed": 1}`, "batch", p.record(3, "d", `{"id": 4}`, signed))
+	p.command("charge", `{"dry_run": false}`)
+	p.wantPass(`ran 5 {"processed": 1}`, "batch", p.record(4, "e", `{"id": 5}`, signed))
+
+	p.exec(`select tidemark.producer_key_revoke('shop-1', 'stolen'), tidemark.setting_set('commands.shared_topic', 'signed', 'they sign')`)
+	p.wantPass(`ran 6 {"rejected": 1}`, "batch", p.record(5, "f", `{"id": 6}`, signed))
+	equal(t, "replayed", p.replay(`reason => 'why'`), `{"parked": 3, "identity.key_revoked": 2}`)
+	p.wantRows(retryBatch, "a failed_terminal identity.key_revoked")
+	p.wantRows(retryBatch, "b processed")
+	p.wantRows(retryBatch, "c failed_terminal identity.signature_missing")
+	p.wantInvoices("2", "5")
+	p.exec(`select tidemark.producer_key_delete('shop-1', 'stolen')`)
+	p.wantPass(`ran 7 {"rejected": 1}`, "batch", p.record(6, "g", `{"id": 7}`, signed))
+	p.wantInvoices("2", "5")
+}
+
 // LI6: the function, or the role of the service, is dropped while commands come: what runs comes to its end, the next ones wait with a finding,
 // and run when it is there again.
 func TestCommandLosesFunctionAndRole(t *testing.T) {

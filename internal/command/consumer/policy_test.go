@@ -82,7 +82,7 @@ func TestTopicNamedInFull(t *testing.T) {
 		"events.billing": "events.* makes it the service's own",
 		"events":         "or send it to the service's own topic",
 	} {
-		_, err := reader{topic: topic}.identify(&kgo.Record{}, command.Envelope{Service: "billing"}, policy{CommandPolicy: store.CommandPolicy{SharedTopic: "signed"}})
+		_, _, err := reader{topic: topic}.identify(&kgo.Record{}, command.Envelope{Service: "billing"}, policy{CommandPolicy: store.CommandPolicy{SharedTopic: "signed"}})
 		var refusal *command.Refusal
 		if !errors.As(err, &refusal) || refusal.Reason != command.IdentitySignatureMissing || !strings.Contains(refusal.Error(), want) {
 			t.Errorf("%s: %v", topic, err)

@@ -35,6 +35,7 @@ type call struct {
 	Tenant      string          `json:"tenant,omitempty"`
 	Context     json.RawMessage `json:"context,omitempty"`
 	Via         string          `json:"via,omitempty"`
+	KID         string          `json:"kid,omitempty"` // of the key that has signed it
 	Fingerprint string          `json:"fingerprint,omitempty"`
 	Trace       string          `json:"trace,omitempty"` // of the record's header
 	Lane        string          `json:"key,omitempty"`   // the ordering key
@@ -98,7 +99,7 @@ func (d reader) read(r *kgo.Record, value []byte, problem string, policy policy)
 		err = &command.Refusal{Reason: command.EnvelopeInvalid, Problems: []string{problem}}
 	}
 	if err == nil {
-		c.Via, err = d.identify(r, e, policy)
+		c.Via, c.KID, err = d.identify(r, e, policy)
 	}
 	var fingerprint [sha256.Size]byte
 	if err == nil {
@@ -187,18 +188,18 @@ func (c *call) refuse(value []byte, why error) {
 	}
 }
 
-// identify tells how the producer was verified.
-func (d reader) identify(r *kgo.Record, e command.Envelope, policy policy) (via string, err error) {
-	refuse := func(reason command.Reason, problem string) (string, error) {
-		return "", &command.Refusal{Reason: reason, Problems: []string{problem}}
+// identify tells how the producer was verified, and by which key.
+func (d reader) identify(r *kgo.Record, e command.Envelope, policy policy) (via, kid string, err error) {
+	refuse := func(reason command.Reason, problem string) (string, string, error) {
+		return "", "", &command.Refusal{Reason: reason, Problems: []string{problem}}
 	}
 	switch {
 	case d.service == e.Service:
-		return "acl", nil
+		return "acl", "", nil
 	case d.service != "":
 		return refuse(command.IdentityTopicMismatch, "service is not the service of the topic: send to the topic of the service")
 	case policy.SharedTopic == "claimed":
-		return "claimed", nil
+		return "claimed", "", nil
 	case policy.SharedTopic != "signed":
 		return refuse(command.IdentityTopicMismatch, "shared topics are refused: send to the topic of the service")
 	}
@@ -215,18 +216,19 @@ func (d reader) identify(r *kgo.Record, e command.Envelope, policy policy) (via 
 		return refuse(command.IdentitySignatureMissing, fmt.Sprintf("the record has no header %s: sign it; commands.topics names %s in full, and so as a topic that services share: %s.* makes it the service's own",
 			command.SignatureHeader, d.topic, strings.TrimSuffix(d.topic, "."+e.Service)))
 	}
-	key, err := command.Verify(header, command.Record{Cluster: d.cluster, Topic: d.topic, Key: r.Key, Value: r.Value}, func(kid string) (command.Key, bool) {
+	key, err := command.Verify(header, command.Record{Cluster: d.cluster, Topic: d.topic, Key: r.Key, Value: r.Value}, func(name string) (command.Key, bool) {
 		for _, k := range policy.Keys {
-			if k.KID == kid {
+			if k.KID == name {
+				kid = name
 				return keyOf(k)
 			}
 		}
 		return command.Key{}, false
 	})
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return "jws", key.Allows(e, r.Timestamp)
+	return "jws", kid, key.Allows(e, r.Timestamp)
 }
 
 // keyOf reads a registered key; false: it is none.

@@ -24,8 +24,6 @@ declare
     gate text;
     asked boolean := false;
     service text;
-    claims_count constant boolean := exists (select from tidemark.setting s
-                                             where s.key = 'commands.shared_topic' and s.value = 'claimed');
     call jsonb;
     c tidemark.command;
     problem record;
@@ -114,10 +112,7 @@ begin
             end if;
             code := call -> 'refused' ->> 'code';
             message := call -> 'refused' ->> 'message';
-            if code is null and call ->> 'via' = 'claimed' and not claims_count then
-                code := 'identity.signature_missing';
-                message := 'the record has no signature, and the setting commands.shared_topic asks for one';
-            elsif code is null then
+            if code is null then
                 problem := tidemark.command_problem(call, c);
                 code := problem.code;
                 message := problem.message;

@@ -9,6 +9,19 @@ declare
     rows_ integer;
     age constant interval := clock_timestamp() - (call ->> 'record_at')::timestamptz;
 begin
+    -- By the settings and keys of now: the command may have waited since its producer was verified. kid: from the
+    -- daemon, of a signature; earlier releases did not tell.
+    if call ->> 'via' = 'claimed' and not exists (
+        select from tidemark.setting s where s.key = 'commands.shared_topic' and s.value = 'claimed') then
+        code := 'identity.signature_missing';
+        message := 'the record has no signature, and the setting commands.shared_topic asks for one';
+        return;
+    elsif call ? 'kid' and not exists (
+        select from tidemark.producer_key k where k.kid = call ->> 'kid' and k.revoked_at is null) then
+        code := 'identity.key_revoked';
+        message := 'the key is revoked';
+        return;
+    end if;
     if c.id is null then
         if not exists (select from tidemark.service s where s.service = call ->> 'service') then
             code := 'contract.unknown_service';
@@ -69,5 +82,6 @@ begin
 end
 $$;
 comment on function tidemark.command_problem(jsonb, tidemark.command) is
-    'Why a command may not run, in the order of the checks: service, command, version, schema version, producer, '
-    'tenant, payload, age of the record, policy of a command that is off. Null: it may. c: tidemark.command_of(call).';
+    'Why a command may not run, in the order of the checks: signature, service, command, version, schema version, '
+    'producer, tenant, payload, age of the record, policy of a command that is off. Null: it may. c: '
+    'tidemark.command_of(call).';
