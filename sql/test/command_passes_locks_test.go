@@ -111,3 +111,28 @@ func TestGateClosesAfterACommandOfAPass(t *testing.T) {
 	p.wantPasses([]string{`ran 3 {"rejected": 1, "processed": 2} []`}, page)
 	p.wantInvoices("1", "2")
 }
+
+// CM9: a pause that comes while parked commands are tried takes back what they did.
+func TestPauseBesideRetries(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := sharingOn(t, db, 1)
+	holder, operator := open(t, db, "holder"), open(t, db, "operator")
+	p.lanes("k1")
+	for _, retry := range []string{`select tidemark.command_retry_batch(array[$1], '{k11}', 50)`, `select tidemark.command_retry_one($1, 'k11', false)`} {
+		holder.begin()
+		holder.exec(`insert into app.invoice (id) values (11)`)
+		tried := later[json.RawMessage](p.session, retry, p.name)
+		holder.waitsFor(p.session)
+		operator.exec(`select tidemark.worker_pause('commands', true, 'why')`)
+		holder.rollback()
+		if got, err := tried(); code(err) != "TM009" || !strings.Contains(err.Error(), "paused") {
+			t.Errorf("%s: %s %v", retry, got, err)
+		}
+		p.refused("TM009", "paused", retry, p.name)
+		p.wantInvoices()
+		operator.exec(`select tidemark.worker_pause('commands', false, 'why')`)
+	}
+	p.wantRows(retryBatch, "k11 processed")
+	p.wantInvoices("11")
+}

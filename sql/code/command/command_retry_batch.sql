@@ -15,6 +15,7 @@ declare
     position_ text;
 begin
     perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
+    perform tidemark.command_consumer_check();
     select b.service, b.idempotency_key, b.calls into head, key, calls
     from tidemark.command_retry_begin(services, idempotency_keys, most) b;
     -- By the allowlist of now, not the one under which they were parked: those before the first that it refuses.
@@ -49,6 +50,7 @@ begin
     elsif head is not null then
         answers := json_build_array(tidemark.command_retry_due(head, key, false));
     end if;
+    perform tidemark.command_consumer_check();
     perform tidemark.command_reset(), tidemark.flush_on_commit();
     return coalesce(answers, '[]');
 end
@@ -56,5 +58,6 @@ $$;
 comment on function tidemark.command_retry_batch(text[], text[], integer) is
     'Tries these parked commands and those behind them, at most so many, in one batch: those before the first that '
     'fails take effect; if that is the first of all, it is tried as by tidemark.command_retry_one. Returns the result '
-    'document of each that was tried. Raises 57014 where one does not come to an end: nothing took effect then.';
+    'document of each that was tried. Raises TM009 as tidemark.command_consumer_check, and 57014 where one does not '
+    'come to an end: nothing took effect then.';
 grant execute on function tidemark.command_retry_batch(text[], text[], integer) to tidemark_executor;
