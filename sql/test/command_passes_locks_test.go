@@ -3,6 +3,7 @@ package test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -135,4 +136,46 @@ func TestPauseBesideRetries(t *testing.T) {
 	}
 	p.wantRows(retryBatch, "k11 processed")
 	p.wantInvoices("11")
+}
+
+// CM9: a gate that closes, or a pause that comes, while a record is refused, parked or run dry takes that back.
+func TestGateClosesWhileNothingRuns(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := sharingOn(t, db, 1)
+	holder, operator := open(t, db, "holder"), open(t, db, "operator")
+	gate := func(name string) [2]string {
+		return [2]string{fmt.Sprintf(`select tidemark.gate_set('%s', false)`, name), fmt.Sprintf(`select tidemark.gate_set('%s', true)`, name)}
+	}
+	for name, kind := range map[string]struct{ call, waits string }{
+		"refused": {
+			p.of(p.service, "charge", 0, 0, "a", `{"id": 1}`, `{"refused": {"code": "identity.key_unknown", "message": "no"}}`),
+			`insert into tidemark.command_record (why, topic, topic_id, partition, "offset") values ('dead_letter', 'events', 'T', 0, 0)`,
+		},
+		"off": {
+			p.of(p.service, "off", 0, 0, "a", `{"id": 1}`, `{}`),
+			fmt.Sprintf(`insert into tidemark.command_claim (service, idempotency_key, fingerprint, state, event_id, command, version, via, processed_at, expires_at)
+				values ('%s', 'a', '', 'processed', gen_random_uuid(), 'off', 1, 'psql', now(), now())`, p.name),
+		},
+		"dry": {p.of(p.service, "dry", 0, 0, "a", `{"id": 1}`, `{}`), `insert into app.invoice (id) values (1)`},
+	} {
+		for _, closes := range [][2]string{
+			gate("commands." + p.name + ".enabled"), gate("commands.enabled"),
+			{`select tidemark.worker_pause('commands', true, 'why')`, `select tidemark.worker_pause('commands', false, 'why')`},
+		} {
+			holder.begin()
+			holder.exec(kind.waits)
+			passed := later[json.RawMessage](p.session, `select tidemark.command_passes($1::jsonb, '1 minute')`, "["+p.page(0, 0, kind.call)+"]")
+			holder.waitsFor(p.session)
+			operator.exec(closes[0])
+			holder.rollback()
+			if got, err := passed(); code(err) != "TM009" {
+				t.Errorf("%s, %s: %s %v", name, closes[0], got, err)
+			}
+			p.wantRows(cursorsOf, "0 0 0")
+			p.wantRows(`select 'result' from tidemark.outbox where domain = 'commands' union all select 'claim' from tidemark.command_claim
+				union all select 'record' from tidemark.command_record union all select 'letter' from tidemark.dead_letter`)
+			operator.exec(closes[1])
+		}
+	}
 }

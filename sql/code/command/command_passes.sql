@@ -24,6 +24,7 @@ declare
     gate text;
     asked boolean := false;
     service text;
+    services text[] := '{}'; -- of the records so far
     call jsonb;
     c tidemark.command;
     problem record;
@@ -121,6 +122,9 @@ begin
             -- So nothing that may take long comes after it, of this partition or of another one.
             exit when parked and code is null and c.enabled;
             n := n + 1;
+            if service <> all (services) then
+                services := services || service;
+            end if;
             if code is null and c.enabled and not c.dry_run then
                 live := live || call;
                 places := places || before + n;
@@ -188,13 +192,17 @@ begin
         answers := answers || (summary || jsonb_build_object('outcomes', outcomes, 'letters', letters));
     end loop;
     perform tidemark.command_passes_end(summaries, command_passes.lease);
-    -- The last look at the gates comes after all commands, and after all that can wait.
-    if cardinality(ran) > 0 then
-        if exists (select from tidemark.worker_cursor k where k.worker = 'commands' and k.paused_at is not null) then
-            raise exception using errcode = 'TM009', message = 'no command ran: the consumer of commands is paused',
-                hint = 'Resume it: tidemark worker resume commands --reason …';
-        end if;
+    -- The last look at the gates comes after all commands, and after all that can wait: also for what was refused,
+    -- parked or run dry.
+    if cardinality(statuses) > 0 then
+        perform tidemark.command_consumer_check();
         perform tidemark.command_gate_check(to_jsonb(ran));
+        gate := (select min(tidemark.closed_command(s.service)) from tidemark.service s
+                 where s.service = any (services));
+        if gate is not null then
+            raise exception using errcode = 'TM009', message = 'no command was passed: closed by ' || gate,
+                hint = 'Gates: tidemark gate open GATE.';
+        end if;
     end if;
     return to_jsonb(answers);
 end
