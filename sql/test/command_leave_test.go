@@ -96,6 +96,48 @@ func TestCommandPassResetsTheSession(t *testing.T) {
 	p.wantRows(`select current_setting('search_path')`, "evil")
 }
 
+// A session advisory lock that a function takes, and what it listens to, do not stay in the daemon's session, also where it fails. In
+// that of a caller they stay, as do the caller's own.
+func TestCommandLeavesNoLock(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := serve(t, db).partition()
+	other := open(t, db, "other")
+	locks := func(id int, then string) string {
+		return fmt.Sprintf(`{"id": %d, "sql": %q}`, id, fmt.Sprintf(`do 'begin perform pg_advisory_lock(4711); listen evil; %s end'`, then))
+	}
+	free := func(what string, want bool) {
+		t.Helper()
+		equal(t, what, one[bool](other, `select case when pg_try_advisory_lock(4711) then pg_advisory_unlock(4711) else false end`), want)
+		equal(t, what, one[bool](p.session, `select not exists (select from pg_listening_channels())`), want)
+	}
+	p.wantPass(`ran 1 {"processed": 1}`, "batch", p.record(0, "a", locks(1, ""), `{}`))
+	free("a pass", true)
+	fails := p.record(1, "b", locks(2, "raise sqlstate ''40001'';"), `{}`)
+	_ = p.wantCode("40001", "batch", fails)
+	free("a pass that fails", true)
+	p.wantPass(`ran 2 {"failed_retryable": 1}`, "alone", fails)
+	free("one alone that fails", true)
+	for what, retry := range map[string]string{
+		"a retry": `select tidemark.command_retry_one($1, 'b', false)`, "retries": `select tidemark.command_retry_batch(array[$1], '{b}', 50)`,
+	} {
+		p.exec(`update tidemark.command_parked set next_attempt_at = now(), error_count = 0`)
+		p.exec(retry, p.name)
+		free(what, true)
+	}
+	p.exec(`set statement_timeout = '1s'`)
+	_ = p.wantCode("57014", "batch", p.record(2, "c", locks(3, "perform pg_sleep(100);"), `{}`))
+	free("one that does not end", true)
+	p.exec(`reset statement_timeout`)
+	p.exec(`select tidemark.command_ingress($1, null)`, p.envelope("d", locks(4, ""), ""))
+	free("over HTTP", true)
+
+	p.exec(`select pg_advisory_lock(4711); listen mine`)
+	p.wantRun("processed", "e", `{"id": 5}`)
+	p.wantRun("failed_terminal sql.constraint", "f", `{"id": 5}`)
+	free("the caller's own", false)
+}
+
 // H7: an outage that a function raises keeps neither the others from their turn, nor becomes a failure.
 func TestCommandOutageOfItsOwn(t *testing.T) {
 	t.Parallel()

@@ -21,6 +21,7 @@ declare
     made constant text := 'a deferrable constraint trigger was created meanwhile';
     lock_wait constant text := current_setting('lock_timeout');
     session constant text[] := tidemark.command_session();
+    pooled constant boolean := current_setting('tidemark.pooled', true) = 'true'; -- the session is the daemon's
     items jsonb[];
     n integer;
     call jsonb;
@@ -105,6 +106,9 @@ begin
             relation = table_name, attribute = column_name;
         -- The rollback has restored the settings, and keeps the prepared statements.
         perform tidemark.command_session_problem(session);
+        if pooled then
+            perform pg_advisory_unlock_all(); -- they outlast the rollback, too
+        end if;
         select f.kind, f.code into fault_kind, code from tidemark.command_failure(state, violated, c.terminal) f;
         if fault_kind = 'canceled' then
             -- By the statement_timeout, as a rule. It is the command's fault if this one had its time.
@@ -129,6 +133,10 @@ begin
             set_config('tidemark.event_id', '', true), set_config('tidemark.again', '', true);
     if ran then
         perform set_config('tidemark.ran', 'true', true);
+        if pooled then
+            perform pg_advisory_unlock_all();
+            unlisten *;
+        end if;
     end if;
     -- A function that asked for less must not have its effect acknowledged before it is durable.
     perform tidemark.flush_on_commit();

@@ -6,6 +6,7 @@ as $$
 declare
     document json;
 begin
+    perform set_config('tidemark.pooled', 'true', true);
     document := tidemark.command_ask(command_ingress.envelope, null, 'ingress', command_ingress.misfit, false,
                                      command_ingress.overdue);
     perform tidemark.command_reset(), tidemark.flush_on_commit();

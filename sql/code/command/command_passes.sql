@@ -45,6 +45,7 @@ declare
     letters jsonb;
     answers jsonb[] := '{}';
 begin
+    perform set_config('tidemark.pooled', 'true', true);
     perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
     if total > most or way <> 'batch' and (total <> 1 or cardinality(pages) <> 1)
         or way not in ('batch', 'alone', 'overdue') then

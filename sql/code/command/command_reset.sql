@@ -13,6 +13,7 @@ begin
     -- With the names of schemas, since they would be looked up in the path of the session.
     perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
             pg_catalog.set_config('tidemark.ran', ran, true),
+            pg_catalog.set_config('tidemark.pooled', 'true', true),
             pg_catalog.set_config('client_connection_check_interval', watch, true);
 end
 $$;

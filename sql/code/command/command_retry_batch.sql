@@ -14,6 +14,7 @@ declare
     kind text;
     position_ text;
 begin
+    perform set_config('tidemark.pooled', 'true', true);
     perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
     perform tidemark.command_consumer_check();
     select b.service, b.idempotency_key, b.calls into head, key, calls

@@ -6,6 +6,7 @@ as $$
 declare
     answer json;
 begin
+    perform set_config('tidemark.pooled', 'true', true);
     perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
     perform tidemark.command_consumer_check();
     answer := tidemark.command_retry_due(command_retry_one.service, command_retry_one.idempotency_key,
