@@ -46,7 +46,8 @@ cursor. What runs is parked behind the others of its ordering key, and runs like
 open. --dry-run counts, and changes nothing.
 
 OUTCOME: runs, runs_again (--failed), parked (it was, and is due now), processed or failed_terminal (left as it is), key_reused
-(another command has its key), not_live (the command is off or in dry run), or the reason code for which it is refused.`,
+(another command has its key), not_live (the command is off or in dry run), schema_changed (since its record was kept: replay it
+from the topic), or the reason code for which it is refused.`,
 		Example: "  tidemark command replay --service billing --failed --code sql.constraint --dry-run\n" +
 			"  tidemark command replay --service billing --from-offset 1200 --reason 'table was missing'",
 		Flags: func(flags *pflag.FlagSet) {

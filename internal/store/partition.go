@@ -224,7 +224,7 @@ type CommandPolicy struct {
 	Gate        string // closed; empty: none
 	SharedTopic string // refuse, signed or claimed
 	Keys        []ProducerKey
-	Schemas     []CommandSchema // of payloads, those that SQL does not check whole
+	Schemas     []CommandSchema // of payloads, those that SQL does not check whole, also of commands that are off: their records are parked
 }
 
 // CommandSchema is the schema of a command's payload.
@@ -252,7 +252,7 @@ func (db *DB) CommandPolicy(ctx context.Context, known []string) (p CommandPolic
 	}
 	p.Schemas, err = list[CommandSchema](ctx, db, `select c.service, c.command, c.version, d.digest, case when d.digest = any ($1) then null else c.payload_schema end as payload_schema
 		from tidemark.command c cross join lateral (select md5(c.payload_schema::text) as digest) d
-		where c.enabled and c.unchecked is distinct from '{}'`, known)
+		where c.unchecked is distinct from '{}'`, known)
 	return p, err
 }
 

@@ -263,6 +263,33 @@ func TestProducerUnproved(t *testing.T) {
 	}
 }
 
+// CM1: a record whose payload the daemon has judged by another schema than that of now, or by none, waits until it is judged by that, if SQL
+// checks it in part only. One that was run dry is not replayed from what was kept.
+func TestCommandJudgedByAnotherSchema(t *testing.T) {
+	t.Parallel()
+	p := serve(t, tidemarktest.NewDB(t)).partition()
+	judged := func(by string) string { return fmt.Sprintf(`{"judged": %q}`, by) }
+	p.wantPass(`ran 1 {"processed": 1}`, "batch", p.record(0, "a", `{"id": 1}`, judged("")))
+	p.command("charge", `{"payload_schema": {"type": "object", "properties": {"mail": {"type": "string", "pattern": "^a"}}}}`)
+	digest := one[string](p.session, `select md5(payload_schema::text) from tidemark.command`)
+	p.wantPass(`waiting 2 {"processed": 1}`, "batch", p.record(1, "b", `{"id": 2}`, judged(digest)), p.record(2, "c", `{"id": 3, "mail": "b"}`, judged("")))
+	p.command("charge", `{"enabled": false}`)
+	p.wantPass(`waiting 2 `, "batch", p.record(2, "c", `{"id": 3, "mail": "b"}`, judged("another")))
+	p.command("charge", `{"enabled": true}`)
+	p.wantRows(`select last_run_summary ->> 'detail' from tidemark.worker_cursor where source = 'kafka:events'`, "closed by the schema of "+p.name+".charge/v1, which the daemon has not read yet")
+	// An earlier release of the daemon does not tell.
+	p.wantPass(`ran 4 {"rejected": 1, "processed": 1}`, "batch",
+		p.record(2, "c", `{"id": 3}`, fmt.Sprintf(`{"judged": %q, "misfit": {"schema": %[1]q, "message": "/mail is wrong"}}`, digest)), p.record(3, "d", `{"id": 4}`, `{}`))
+	p.wantInvoices("1", "2", "4")
+
+	p.command("charge", `{"dry_run": true}`)
+	p.wantPass(`ran 5 {"dry_run: processed": 1}`, "batch", p.record(4, "e", `{"id": 5, "mail": "a"}`, judged(digest)))
+	p.command("charge", `{"dry_run": false, "payload_schema": {"type": "object", "properties": {"mail": {"type": "string", "pattern": "^ab"}}}}`)
+	equal(t, "replayed", p.replay(`reason => 'why'`), `{"schema_changed": 1}`)
+	p.wantRows(retryBatch)
+	p.wantInvoices("1", "2", "4")
+}
+
 // CM3: a key that is revoked, or a name that is not believed any more, also stops what was verified before: in a page, parked, and on record.
 func TestCommandVerifiedBefore(t *testing.T) {
 	t.Parallel()

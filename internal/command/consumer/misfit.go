@@ -44,11 +44,12 @@ func (s schemas) next(all []store.CommandSchema) schemas {
 	return is
 }
 
-// misfit checks the payload of a command by the whole of its schema, if SQL does not. nil: it fits, as far as is known here.
-func (s schemas) misfit(name store.CommandName, document json.RawMessage) *payload.Violated {
+// judge checks the payload of a command by the whole of its schema, if SQL does not. nil: it fits. by is the digest of the schema;
+// empty: none is known here.
+func (s schemas) judge(name store.CommandName, document json.RawMessage) (by string, misfit *payload.Violated) {
 	schema, found := s[name]
 	if !found {
-		return nil
+		return "", nil
 	}
-	return schema.Violated(document) // no JSON it cannot be: the envelope was read more strictly
+	return schema.Digest, schema.Violated(document) // no JSON it cannot be: the envelope was read more strictly
 }

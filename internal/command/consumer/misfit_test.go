@@ -25,11 +25,27 @@ func TestConsumerChecksTheWholeSchema(t *testing.T) {
 	w.eventually(`select (payload ->> 'error_message' like 'payload /%more%' and payload ->> 'error_message' like '%/mail %')::text from tidemark.outbox
 		where payload ->> 'idempotency_key' = 'both'`, "true")
 
+	// Also of a command that is off: what is parked runs when it is on.
+	const schema = `{"function": "app.make", "payload_schema": {"type": "object", "properties": {"mail": {"type": "string", "pattern": "^[a-z]+@[a-z]+$"}}}}`
+	w.exec(`select tidemark.command_set($1, 'off', 1, $2)`, w.service, schema)
+	off := func(key, payload string) *kgo.Record {
+		return &kgo.Record{Value: w.envelope(key, payload, map[string]any{"command": "off"})}
+	}
+	w.send(0, off("bad", `{"id": 7, "mail": "secret"}`), off("good", `{"id": 8}`))
+	told := []string{
+		"processed fits", "rejected contract.payload_invalid two", "rejected contract.payload_invalid any", "rejected contract.payload_invalid both", "processed last",
+		"rejected contract.payload_invalid bad", "failed_retryable good",
+	}
+	w.eventually(results, told...)
+	w.exec(`select tidemark.command_set($1, 'off', 1, '{"enabled": true, "dry_run": false}')`, w.service)
+	w.eventually(results, append(told, "processed good")...)
+	w.eventually(made, "1", "4", "8")
+
 	// What the daemon has found counts for the schema that it knew.
 	call := func(schema string) string {
 		return fmt.Sprintf(`select coalesce((tidemark.command_problem(call, tidemark.command_of(call))).message, 'none') from jsonb_build_object('service', '%s', 'command', 'make', 'command_version', 1, 'schema_version', 1,
 			'producer', 'shop', 'payload', '{"id": 5}'::jsonb, 'misfit', jsonb_build_object('schema', %s, 'message', '/x is wrong')) call`, w.service, schema)
 	}
-	w.eventually(call(`(select md5(payload_schema::text) from tidemark.command)`), "payload /x is wrong")
+	w.eventually(call(`(select md5(payload_schema::text) from tidemark.command where command = 'make')`), "payload /x is wrong")
 	w.eventually(call(`md5('another')`), "none")
 }

@@ -47,6 +47,7 @@ type call struct {
 	RecordAt  time.Time         `json:"record_at"`
 	Raw       raw               `json:"raw"`
 	Refused   *refused          `json:"refused,omitempty"`
+	Judged    *string           `json:"judged,omitempty"` // digest of the schema by which the payload was judged; nil: it was not
 	Misfit    *payload.Violated `json:"misfit,omitempty"`
 }
 
@@ -113,7 +114,8 @@ func (d reader) read(r *kgo.Record, value []byte, problem string, policy policy)
 		c.Payload, c.Key, c.OccurredAt, c.TraceID = e.Payload, e.IdempotencyKey, &e.OccurredAt, e.TraceID
 		c.Producer, c.Tenant, c.Context, c.Fingerprint = e.Producer, e.Tenant, e.Context, hex.EncodeToString(fingerprint[:])
 		got.Name = store.CommandName{Service: e.Service, Command: e.Command, Version: e.CommandVersion}
-		c.Misfit = policy.schemas.misfit(got.Name, e.Payload)
+		by, misfit := policy.schemas.judge(got.Name, e.Payload)
+		c.Judged, c.Misfit = &by, misfit
 	}
 	got.About = store.About{EventID: c.EventID, Service: c.Service, Command: c.Command, TraceID: c.TraceID}
 	got.JSON = c.json()

@@ -19,11 +19,14 @@ func TestSchemasOfANewerPolicy(t *testing.T) {
 	first := schemas(nil).next([]store.CommandSchema{of(1, "a", `{"type": "object"}`), of(2, "b", `{"type": "array"}`)})
 	second := first.next([]store.CommandSchema{of(3, "a", "")})
 	for version, want := range map[int]bool{1: false, 2: false, 3: true} {
-		if got := second.misfit(name(version), json.RawMessage(`7`)); (got != nil) != want || want && got.Schema != "a" {
-			t.Errorf("version %d: %v", version, got)
+		if by, got := second.judge(name(version), json.RawMessage(`7`)); (got != nil) != want || want && (got.Schema != "a" || by != "a") {
+			t.Errorf("version %d: %q %v", version, by, got)
 		}
 	}
-	if first.misfit(name(2), json.RawMessage(`7`)) == nil || second.misfit(name(3), json.RawMessage(`{}`)) != nil {
-		t.Error("a schema was confused with another")
+	if by, got := first.judge(name(2), json.RawMessage(`7`)); got == nil || by != "b" {
+		t.Errorf("it is none of the second: %q %v", by, got)
+	}
+	if by, got := second.judge(name(3), json.RawMessage(`{}`)); got != nil || by != "a" {
+		t.Errorf("it fits the first: %q %v", by, got)
 	}
 }

@@ -27,6 +27,7 @@ declare
     services text[] := '{}'; -- of the records so far
     call jsonb;
     c tidemark.command;
+    digest text; -- of the schema of its payloads, if SQL checks that in part only
     problem record;
     code text;
     message text;
@@ -111,6 +112,13 @@ begin
             if (c.service, c.command, c.version::text)
                is distinct from (call ->> 'service', call ->> 'command', call ->> 'command_version') then
                 c := tidemark.command_of(call);
+                digest := case when c.unchecked is distinct from '{}' then md5(c.payload_schema::text) end;
+            end if;
+            -- By the schema of a moment ago, or by none. The daemon reads that of now soon, and judges again.
+            if call ->> 'judged' <> digest then
+                gate := format('the schema of %s, which the daemon has not read yet', c.name);
+                asked := false;
+                exit;
             end if;
             code := call -> 'refused' ->> 'code';
             message := call -> 'refused' ->> 'message';
@@ -218,8 +226,10 @@ comment on function tidemark.command_passes(jsonb, interval, text) is
     'nothing of any pass took effect, and the error has its position among all records as column: the caller passes '
     'what is before it, then it alone (way alone records its failure; overdue: it did not come to an end, and is '
     'parked without being run), then the rest. At a record whose service''s gate is closed the pass of its partition '
-    'ends: status waiting. A pass also ends, with status ran, before a command that would run after another was '
-    'parked. closed: the gate of all commands. Resets the settings of the session. Returns of each pass {"status", '
+    'ends: status waiting; likewise at one whose payload the daemon has judged by another schema than that of now '
+    '(member judged, its digest; without it this is not asked). A pass also ends, with status ran, before a command '
+    'that would run after another was parked. closed: the gate of all commands. Resets the settings of the '
+    'session. Returns of each pass {"status", '
     '"next", "rows", "result", …}, in outcomes of each record status|reason code|milliseconds, and in letters the '
     'offsets of those that have a dead letter. '
     'Raises TM005, TM006, TM007, TM009, TM011 (fenced), TM012 (a cursor is not at from of this topic).';

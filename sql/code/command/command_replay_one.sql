@@ -39,6 +39,8 @@ begin
     c := tidemark.command_of(wanted);
     if not c.enabled or c.dry_run then
         return 'not_live'; -- parked, it would hold up those of its key that come next
+    elsif c.unchecked is distinct from '{}' and wanted ->> 'judged' <> md5(c.payload_schema::text) then
+        return 'schema_changed'; -- the daemon has judged it by another one, and SQL checks that of now in part only
     elsif count_only then
         return case when claim.service is null then 'runs' else 'runs_again' end;
     end if;
@@ -77,4 +79,5 @@ comment on function tidemark.command_replay_one(jsonb, bigint, boolean, boolean)
     'is parked behind the others of its ordering key, and runs by tidemark.command_retry. Returns what becomes of it: '
     'runs (its key was never claimed), runs_again (it was failed_terminal, and failed is true), parked (it was, and is '
     'due now), processed or failed_terminal (left as it is), key_reused, not_live (the command is off or in dry run), '
+    'schema_changed (since the daemon has checked the payload, and SQL does not check all of the schema), '
     'or the reason code for which it is refused. count_only: nothing is written.';
