@@ -2,6 +2,9 @@ package test
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -89,4 +92,84 @@ func TestClaimOutlivesParking(t *testing.T) {
 	s.exec(`delete from app.invoice`) // so that a second effect would be there
 	s.wantRun("duplicate", "k12", `{"id": 21}`)
 	s.wantInvoices()
+}
+
+// CM6: partitions pass commands of the same ordering keys at once, while their command is switched off and on, and what is parked is
+// retried: each runs once, those of a partition and a key in their order, and none is forgotten.
+func TestCommandLanesAtOnce(t *testing.T) {
+	t.Parallel()
+	const parts, records = 3, 60
+	db := tidemarktest.NewDB(t)
+	p := sharingOn(t, db, parts)
+	p.exec(`create table app.effect (n bigint generated always as identity, key text); grant all on app.effect to "tidemark_service_` + p.name + `";
+		create function app.note(payload jsonb, context jsonb) returns void language plpgsql as $$ begin insert into effect (key) values (context ->> 'idempotency_key'); end $$`)
+	p.command("off", `{"function": "app.note"}`)
+	p.command("off", `{"enabled": true, "dry_run": false}`)
+	// What another session is in the way of is tried again.
+	transient := func(err error) bool {
+		return slices.Contains([]string{"40P01", "55P03", "TM009"}, code(err))
+	}
+	var passing sync.WaitGroup
+	failed := make(chan error, parts+1)
+	for n := range parts {
+		s := open(t, db, fmt.Sprint("passes", n))
+		var calls []string
+		for i := range int64(records) {
+			key := fmt.Sprintf("%s %d %02d", []string{"x", "y"}[(int(i)/2+n)%2], n, i)
+			calls = append(calls, p.of(p.service, "off", n, i, key, `{"id": 1}`, fmt.Sprintf(`{"key": %q}`, key[:1])))
+		}
+		passing.Go(func() {
+			for from := 0; from < records; {
+				var next int
+				err := s.conn.QueryRow(t.Context(), `select (tidemark.command_passes($1::jsonb, '1 minute') -> 0 ->> 'next')::int`,
+					"["+p.page(n, int64(from), calls[from:min(from+1+from%12, records)]...)+"]").Scan(&next)
+				if err == nil {
+					from = next
+				} else if !transient(err) {
+					failed <- fmt.Errorf("partition %d at %d: %w", n, from, err)
+					return
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	retries := open(t, db, "retries")
+	var retrying sync.WaitGroup
+	retrying.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if _, err := retries.conn.Exec(t.Context(), retryBatch); err != nil && !transient(err) {
+				failed <- fmt.Errorf("retries: %w", err)
+				return
+			}
+		}
+	})
+	go func() { passing.Wait(); close(done) }()
+	for on := false; ; on = !on {
+		p.command("off", fmt.Sprintf(`{"enabled": %t}`, on))
+		select {
+		case <-done:
+		default:
+			continue
+		}
+		break
+	}
+	retrying.Wait()
+	select {
+	case err := <-failed:
+		t.Fatal(err)
+	default:
+	}
+	p.command("off", `{"enabled": true}`)
+	for range parts * records {
+		p.exec(retryBatch)
+	}
+	p.wantRows(`select idempotency_key from tidemark.command_parked`)
+	p.wantRows(`select count(*) || ' ' || count(distinct key) from app.effect`, fmt.Sprint(parts*records, " ", parts*records))
+	p.wantRows(`select key from (select key, lag(key) over (partition by left(key, 3) order by n) as before from app.effect) e where before > key`)
+	p.wantRows(`select count(*)::text from tidemark.outbox where payload ->> 'status' = 'processed'`, fmt.Sprint(parts*records))
 }
