@@ -138,6 +138,29 @@ func TestPauseBesideRetries(t *testing.T) {
 	p.wantInvoices("11")
 }
 
+// CM9: a gate that closes while the end of a retry waits takes the retry back, in a batch as alone.
+func TestGateClosesWhileARetryIsReleased(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := sharingOn(t, db, 1)
+	holder, operator := open(t, db, "holder"), open(t, db, "operator")
+	p.lanes("k1")
+	gate := "commands." + p.name + ".enabled"
+	for _, retry := range []string{`select tidemark.command_retry_batch(array[$1], '{k11}', 50)`, `select tidemark.command_retry_one($1, 'k11', false)`} {
+		holder.begin()
+		holder.exec(`lock table tidemark.command_turn in row share mode`)
+		tried := later[json.RawMessage](p.session, retry, p.name)
+		holder.waitsFor(p.session)
+		operator.exec(`select tidemark.gate_set($1, false)`, gate)
+		holder.rollback()
+		if got, err := tried(); code(err) != "TM009" {
+			t.Errorf("%s: %s %v", retry, got, err)
+		}
+		p.wantInvoices()
+		operator.exec(`select tidemark.gate_set($1, true)`, gate)
+	}
+}
+
 // CM9: a gate that closes, or a pause that comes, while a record is refused, parked or run dry takes that back.
 func TestGateClosesWhileNothingRuns(t *testing.T) {
 	t.Parallel()

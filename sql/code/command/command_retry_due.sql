@@ -30,6 +30,8 @@ begin
         perform tidemark.command_release(array[command_retry_due.service], array[command_retry_due.idempotency_key]);
         perform tidemark.finding_close('command_circuit', format('%s.%s/v%s', call ->> 'service', call ->> 'command',
                                                                  call ->> 'command_version'));
+        -- Both may have waited.
+        perform tidemark.command_gate_check(jsonb_build_array(call));
     end if;
     return answer;
 end
