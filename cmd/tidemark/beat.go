@@ -38,6 +38,7 @@ In psql: select tidemark.heartbeat_write('mailer/host-7', 'ok', '{"sent": 12}');
 			flags.StringVar(&payload, "payload", "", "small facts, as a JSON object, without a command")
 			flags.StringVar(&job, "job", "", "id of the job that it works on; cleared when the command ends")
 		},
+		MayBeEmpty: []string{"database-url", "job", "payload"}, // the command runs whatever becomes of the heartbeats
 		Run: func(ctx context.Context, s *cli.Session) error {
 			executor := s.Arg(0)
 			switch {

@@ -26,9 +26,6 @@ tidemark event erase commands.`,
 			flags.BoolVar(&e.DryRun, "dry-run", false, "only count")
 		},
 		Run: func(ctx context.Context, s *cli.Session) (err error) {
-			if err := s.NotEmpty("tenant", "key", "before"); err != nil {
-				return err
-			}
 			if e.Before, err = before.At(s.Now); err != nil {
 				return err
 			}

@@ -73,9 +73,6 @@ func letterJobAdd(action, short string) cli.Command {
 			}
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
-			if err := s.NotEmpty("route", "source", "code"); err != nil {
-				return err
-			}
 			if ask.Reason = s.Reason; !ask.DryRun {
 				if err := s.NeedReason(); err != nil {
 					return err

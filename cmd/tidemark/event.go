@@ -41,9 +41,6 @@ whole log. It reaches neither targets, nor backups, nor the columns key and subj
 			flags.BoolVar(&e.DryRun, "dry-run", false, "only count")
 		},
 		Run: func(ctx context.Context, s *cli.Session) (err error) {
-			if err := s.NotEmpty("subject", "key", "before"); err != nil {
-				return err
-			}
 			if e.Before, err = before.At(s.Now); err != nil {
 				return err
 			}

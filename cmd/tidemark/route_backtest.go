@@ -35,9 +35,6 @@ would get them: the newest events of each type. The route's transform is called 
 			if err != nil {
 				return err
 			}
-			if since.IsZero() {
-				return cli.Usagef("--since is required")
-			}
 			b := backtest{Since: since, samples: samples}
 			if !until.IsZero() {
 				b.Until = &until

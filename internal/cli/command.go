@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,8 @@ type Command struct {
 	Reason  Reason
 	Columns Columns // flags that set the columns of a row
 	Flags   func(*pflag.FlagSet)
+	// MayBeEmpty are flags for which an empty text is as good as none. All others refuse it, but those of Columns.
+	MayBeEmpty []string
 	// Complete has the values of flags that are not names of the database.
 	Complete map[string]func(*pflag.FlagSet) []cobra.Completion
 	// Watchdog: a failure ends with StatusUnknown, since 1 says that Tidemark is unwell.
@@ -109,6 +112,9 @@ func (a *App) run(cmd *cobra.Command, c Command, args []string, reason string) e
 }
 
 func (s *Session) work(ctx context.Context, c Command) error {
+	if err := s.noEmptyFlag(c); err != nil {
+		return err
+	}
 	if c.Reason == NeedsReason {
 		if err := s.NeedReason(); err != nil {
 			return err
@@ -126,6 +132,22 @@ func (s *Session) work(ctx context.Context, c Command) error {
 		return s.nameRole(ctx, err)
 	}
 	return nil
+}
+
+// noEmptyFlag refuses a flag that was given without a text, such as by a variable of a shell that is not set: to most commands no
+// filter means all.
+func (s *Session) noEmptyFlag(c Command) (err error) {
+	s.Flags.Visit(func(flag *pflag.Flag) {
+		empty := flag.Value.String() == ""
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			empty = len(list.GetSlice()) == 0 || slices.Contains(list.GetSlice(), "")
+		}
+		column := slices.ContainsFunc(c.Columns, func(c Column) bool { return c.Flag == flag.Name })
+		if empty && !column && !slices.Contains(c.MayBeEmpty, flag.Name) {
+			err = Usagef("--%s is empty: give it a text, or leave it out", flag.Name)
+		}
+	})
+	return err
 }
 
 // strictGroup makes an unknown subcommand an error: cobra alone prints the group's help and succeeds.
@@ -166,6 +188,8 @@ func checkArgs(cmd *cobra.Command, args []string) error {
 		switch {
 		case i >= len(args) && !strings.HasPrefix(name, "["):
 			return fmt.Errorf("%q needs %s", cmd.CommandPath(), name)
+		case i < len(args) && args[i] == "":
+			return fmt.Errorf("%q: %s is empty", cmd.CommandPath(), strings.Trim(name, "[]"))
 		case i < len(args) && len(choices) == 2 && args[i] != choices[0] && args[i] != choices[1]:
 			return fmt.Errorf("%s %q is neither %s nor %s", cmd.Name(), args[i], choices[0], choices[1])
 		}

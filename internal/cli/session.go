@@ -53,17 +53,6 @@ func (s *Session) NumGiven(flags ...string) (n int) {
 	return n
 }
 
-// NotEmpty refuses a flag that was given without a text, such as by a variable of a shell that is not set: to leave the filter out
-// would choose more.
-func (s *Session) NotEmpty(flags ...string) error {
-	for _, flag := range flags {
-		if f := s.Flags.Lookup(flag); f.Changed && f.Value.String() == "" {
-			return Usagef("--%s is empty: leave it out if it is not to choose", flag)
-		}
-	}
-	return nil
-}
-
 // NeedReason is for commands that need a reason in some cases.
 func (s *Session) NeedReason() error {
 	if strings.TrimSpace(s.Reason) == "" {
