@@ -163,6 +163,9 @@ func (c *console) showAct(w http.ResponseWriter, r *http.Request, status int, a 
 	}
 	page := c.askedOf(r, a, v)
 	page.Problem = tried
+	if r.Method == http.MethodPost { // no answer may have come to what was done: the same form, sent again, is not done twice
+		page.Once = cmp.Or(v.Get("once"), page.Once)
+	}
 	q := query{c: c, r: r}
 	switch {
 	case a.preview != "" && fills(a.preview, v):
@@ -267,6 +270,9 @@ func (c *console) do(w http.ResponseWriter, r *http.Request) {
 	answer := query{c: c, r: r, once: v.Get("once")}.call(a.method, fill(a.path, v, apiSegment), body)
 	c.cache.clear()
 	if answer.problem != nil {
+		if answer.problem.Code == "TM005" { // perhaps the key was used for another request
+			v.Del("once")
+		}
 		c.showAct(w, r, answer.problem.Status, a, v, answer.problem)
 		return
 	}
