@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -291,6 +292,8 @@ func (c *console) do(w http.ResponseWriter, r *http.Request) {
 		v.Set("after", next.String())
 		page = c.askedOf(r, a, v)
 		page.Result, page.Next = result, next.String()
+		v.Del("once")
+		page.Given = slices.Sorted(maps.Keys(v)) // the same is asked for, and was confirmed
 	}
 	c.show(w, r, http.StatusOK, "result", shell{Title: page.Title, Data: page})
 }
