@@ -1223,7 +1223,7 @@ type Rewind struct {
 	Reason string `json:"reason,omitzero"`
 
 	// ToSeq It decides the events above this number again.
-	ToSeq int64 `json:"to_seq,omitzero"`
+	ToSeq int64 `json:"to_seq"`
 }
 
 // RewindOutlook defines model for RewindOutlook.

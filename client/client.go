@@ -134,6 +134,9 @@ func add(query url.Values, name string, value any) {
 	if at, is := value.(time.Time); is && !at.IsZero() {
 		value = at.Format(time.RFC3339Nano)
 	}
+	if list, is := value.([]string); is {
+		value = strings.Join(list, ",")
+	}
 	if !reflect.ValueOf(value).IsZero() {
 		query.Set(name, fmt.Sprint(value))
 	}

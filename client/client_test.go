@@ -77,8 +77,11 @@ func world(t *testing.T) (db *tidemarktest.DB, as func(role string) *client.Clie
 
 func TestReadings(t *testing.T) {
 	t.Parallel()
-	_, as := world(t)
+	db, as := world(t)
 	c := as("operator")
+	if _, err := db.Pool.Exec(t.Context(), `select tidemark.route_set('again', '{"domain": "shop", "target_kind": "notify", "target_ref": "again"}')`); err != nil {
+		t.Fatal(err)
+	}
 	status, err := c.GetStatus(t.Context(), client.GetStatusParams{Routes: 1})
 	if err != nil || status.You.Role != client.Operator || status.Counts.LastSeq != 3 || len(status.Routes) != 1 {
 		t.Errorf("%+v, %v", status, err)
@@ -103,6 +106,10 @@ func TestReadings(t *testing.T) {
 	}
 	if one, err := c.GetEvents(t.Context(), client.GetEventsParams{Key: "k & 2"}); err != nil || len(one.Items) != 1 {
 		t.Errorf("%+v, %v", one, err)
+	}
+	summaries, err := c.GetRouteSummaries(t.Context(), client.GetRouteSummariesParams{Routes: []string{"hook", "again"}})
+	if err != nil || len(summaries) != 2 {
+		t.Errorf("%+v, %v", summaries, err)
 	}
 	event, err := c.GetEvent(t.Context(), "2")
 	if payload, _ := event.Payload.(map[string]any); err != nil || payload["n"] != json.Number("9007199254740993") {
@@ -161,6 +168,24 @@ func TestActsAndRefusals(t *testing.T) {
 	_, err = as("stranger").GetRoute(t.Context(), "hook")
 	if p := refused(err); p.Status != http.StatusUnauthorized {
 		t.Error(err)
+	}
+}
+
+// A worker can be sent back to the beginning of the log, whose number is zero.
+func TestRewindToTheBeginning(t *testing.T) {
+	t.Parallel()
+	db, as := world(t)
+	cursor := func() (seq string) {
+		if err := db.Pool.QueryRow(t.Context(), `select watermark_id from tidemark.worker_cursor where worker = 'default'`).Scan(&seq); err != nil {
+			t.Fatal(err)
+		}
+		return seq
+	}
+	if _, err := db.Pool.Exec(t.Context(), `select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.default.enabled', true), tidemark.route_worker_run('default')`); err != nil || cursor() != "3" {
+		t.Fatalf("the worker is at %s: %v", cursor(), err)
+	}
+	if _, err := as("admin").RewindWorker(t.Context(), "default", client.Rewind{ToSeq: 0, Reason: "read all again"}); err != nil || cursor() != "0" {
+		t.Errorf("the worker is at %s: %v", cursor(), err)
 	}
 }
 
