@@ -186,6 +186,9 @@ func (n *noted) WriteHeader(status int) {
 	n.ResponseWriter.WriteHeader(status)
 }
 
+// Unwrap lets http.ResponseController reach the connection, to bound how long a body takes to arrive.
+func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
+
 // identified passes on the requests of people who have signed in, and sets the headers of all answers.
 func (c *console) identified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
