@@ -36,19 +36,55 @@ type provider struct {
 	verifier *oidc.IDTokenVerifier
 }
 
-// discover asks the provider for its configuration, once: at the first sign-in, so that the console starts without it.
+// discovery is a question for the provider's configuration.
+type discovery struct {
+	ended chan struct{} // closed once the rest is there
+	found *provider
+	err   error
+	until time.Time // when a failure is forgotten
+}
+
+// failureKept is how long a provider that gave no configuration is not asked again.
+const failureKept = 10 * time.Second
+
+// discover asks the provider for its configuration, once: at the first sign-in, so that the console starts without it. All that come
+// meanwhile wait for the same answer, and no longer than their browsers: a provider that hangs must not hold a connection for each.
 func (s *SignIn) discover(ctx context.Context) (*provider, error) {
-	s.discovery.Lock()
-	defer s.discovery.Unlock()
-	if s.found != nil {
-		return s.found, nil
+	s.discovering.Lock()
+	d := s.discovery
+	if d == nil || d.failed(s.now()) {
+		d = &discovery{ended: make(chan struct{})}
+		s.discovery = d
+		go s.askProvider(context.WithoutCancel(ctx), d)
 	}
+	s.discovering.Unlock()
+	select {
+	case <-d.ended:
+		return d.found, d.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// failed reports that the question failed some time ago.
+func (d *discovery) failed(now time.Time) bool {
+	select {
+	case <-d.ended:
+		return d.err != nil && !now.Before(d.until)
+	default:
+		return false
+	}
+}
+
+func (s *SignIn) askProvider(ctx context.Context, d *discovery) {
+	defer close(d.ended)
 	// The provider keeps its context, for fetching keys later on; the client has a time limit.
-	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), s.OIDC.Client), s.OIDC.Issuer)
+	found, err := oidc.NewProvider(oidc.ClientContext(ctx, s.OIDC.Client), s.OIDC.Issuer)
 	if err != nil {
-		return nil, err
+		d.err, d.until = err, s.now().Add(failureKept)
+		return
 	}
-	s.found = &provider{
+	d.found = &provider{
 		Provider: found,
 		oauth: oauth2.Config{
 			ClientID: s.OIDC.ClientID, ClientSecret: s.OIDC.ClientSecret, Endpoint: found.Endpoint(), RedirectURL: s.callback(),
@@ -56,7 +92,6 @@ func (s *SignIn) discover(ctx context.Context) (*provider, error) {
 		},
 		verifier: found.Verifier(&oidc.Config{ClientID: s.OIDC.ClientID}),
 	}
-	return s.found, nil
 }
 
 // attempt is a sign-in that is under way at the provider, in a signed cookie of the browser.

@@ -80,9 +80,9 @@ type SignIn struct {
 	comparing sync.Mutex
 	unnamed   sync.Once // a proxy that is not in Behind was logged
 
-	discovery sync.Mutex
-	found     *provider // nil: not asked yet
-	now       func() time.Time
+	discovering sync.Mutex
+	discovery   *discovery // the last one; nil: the provider was not asked yet
+	now         func() time.Time
 }
 
 // session is how long a browser stays signed in.

@@ -527,6 +527,68 @@ func TestProvider(t *testing.T) {
 	other.wants(502, "cannot be reached", "GET", "/sign-in/provider")
 }
 
+// While the provider does not answer, all wait for one question, and no longer than they want to. That it failed counts for a while.
+func TestProviderThatHangs(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	came, release := make(chan struct{}, 10), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		came <- struct{}{}
+		<-release
+		http.Error(w, "down", http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(server.Close)
+	fail := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(fail)
+	d := newDoor(t, Options{OIDC: &OIDC{Issuer: server.URL, ClientID: "web", Client: server.Client()}})
+
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		_, err := d.signIn.discover(ctx)
+		left <- err
+	}()
+	<-came
+	leave()
+	if err := within10s(t, left); !errors.Is(err, context.Canceled) {
+		t.Errorf("one who has left waits for the provider: %v", err)
+	}
+	const others = 20
+	answers := make(chan error, others)
+	for range others {
+		go func() {
+			_, err := d.signIn.discover(t.Context())
+			answers <- err
+		}()
+	}
+	fail()
+	for range others {
+		if err := within10s(t, answers); err == nil {
+			t.Error("a provider that is down has a configuration")
+		}
+	}
+	d.wants(502, "cannot be reached", "GET", "/sign-in/provider")
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	d.sleep(failureKept)
+	d.wants(502, "cannot be reached", "GET", "/sign-in/provider")
+	if n := asked.Load(); n != 2 {
+		t.Errorf("asked %d times after a while", n)
+	}
+}
+
+func within10s[T any](t *testing.T, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing comes")
+	}
+	return v
+}
+
 // Who has no role does not come in.
 func TestRolesOfGroups(t *testing.T) {
 	t.Parallel()
