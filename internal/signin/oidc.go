@@ -136,7 +136,7 @@ func (s *SignIn) fromProvider(w http.ResponseWriter, r *http.Request) {
 	s.setCookie(w, attemptCookie, "", 0)
 	if err != nil {
 		// Anyone can come here as often as he likes, which must not flood the audit; nor may it keep others from signing in.
-		if from := "to provider " + s.client(r); s.tries.allowed(s.now(), from) {
+		if from := (counter{ofProvider, s.network(r)}); s.tries.allowed(s.now(), from) {
 			s.tries.failed(from)
 			s.note(r, person.Name, "refused", err.Error())
 		}

@@ -238,7 +238,7 @@ func (s *SignIn) check(r *http.Request, name, password string) (api.Person, erro
 }
 
 // compare compares one password at a time: guesses that come together are counted like those that come one by one.
-func (s *SignIn) compare(counters []string, name, password string) (right bool, err error) {
+func (s *SignIn) compare(counters []counter, name, password string) (right bool, err error) {
 	s.comparing.Lock()
 	defer s.comparing.Unlock()
 	if !s.tries.allowed(s.now(), counters...) {
@@ -271,10 +271,10 @@ func (s *SignIn) token(r *http.Request, token string) (api.Person, error) {
 	switch {
 	case found.Name != "":
 		return found, nil
-	case !s.tries.allowed(s.now(), s.clientOf(r)):
+	case !s.tries.allowed(s.now(), counter{ofClient, s.network(r)}):
 		return found, errTooMany
 	}
-	s.tries.failed(s.clientOf(r))
+	s.tries.failed(counter{ofClient, s.network(r)})
 	return found, s.refused(r, "", "unknown token")
 }
 

@@ -347,6 +347,48 @@ func TestUnnamedProxyIsLogged(t *testing.T) {
 	}
 }
 
+// Clients without number take the limit off neither a name nor the refusals that are noted, and lock no one out.
+func TestManyClients(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, Options{
+		Users:  map[string]User{"ada": {hash(t, "right horse"), api.Admin}, "vera": {hash(t, "battery"), api.Viewer}},
+		Behind: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	})
+	try := func(name, password, from string) int {
+		d.client.Jar, _ = cookiejar.New(nil)
+		status, _, _ := d.do("POST", "/sign-in", url.Values{"name": {name}, "password": {password}}, "X-Forwarded-For: "+from)
+		return status
+	}
+	// A host has all addresses of a /64.
+	for i := range tryLimit {
+		d.wants(401, "unknown", "GET", "/api/v1/status", "Authorization: Bearer guess", fmt.Sprintf("X-Forwarded-For: 2001:db8::%x", i+1))
+	}
+	d.wants(429, "too many", "GET", "/api/v1/status", "Authorization: Bearer guess", "X-Forwarded-For: 2001:db8::ffff:1")
+	d.wants(401, "unknown", "GET", "/api/v1/status", "Authorization: Bearer guess", "X-Forwarded-For: 2001:db8:0:1::1")
+
+	for i := range triesKept {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/", http.NoBody)
+		r.RemoteAddr = fmt.Sprintf("10.0.%d.%d:1", i/256, i%256)
+		_, _ = d.signIn.token(r, "guess")
+	}
+	for i := range tryLimit {
+		if status := try("ada", fmt.Sprint("guess", i), fmt.Sprintf("192.0.2.%d", i)); status != 401 {
+			t.Fatalf("guess %d: %d", i, status)
+		}
+	}
+	if status := try("ada", "right horse", "192.0.2.100"); status != 429 {
+		t.Errorf("guess 11, the right one: %d", status)
+	}
+	if status := try("vera", "battery", "192.0.2.101"); status != 200 {
+		t.Errorf("a person that no one has guessed at: %d", status)
+	}
+	before := len(d.noted())
+	d.wants(429, "too many", "GET", "/api/v1/status", "Authorization: Bearer guess", "X-Forwarded-For: 192.0.2.102")
+	if len(d.noted()) != before {
+		t.Error("a refusal that is not counted is noted: the audit must not be flooded")
+	}
+}
+
 // Guesses that come at once are limited like those that come one by one.
 func TestBruteForceAtOnce(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package signin
 
 import (
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -12,28 +13,50 @@ const (
 	tryPeriod = time.Minute
 )
 
-// tries counts refused sign-ins by client, name or browser. Its size is bounded: what is not known to it is not counted once it is
-// full, but its client is.
+// counter counts the refused sign-ins of a client, at a name, in a browser or from a provider.
+type counter struct{ kind, of string }
+
+// Kinds of counters.
+const (
+	ofClient   = "client"
+	ofName     = "name"
+	ofDevice   = "device"
+	ofProvider = "provider"
+)
+
+// tries are the counters. There are so many of a kind at most: strangers fill that of clients, and not that of names, since each guess
+// at a name takes as long as bcrypt does.
 type tries struct {
 	mu    sync.Mutex
 	began time.Time
-	count map[string]int
+	count map[string]map[string]int // by kind
 }
 
 const triesKept = 10000
 
-func (t *tries) allowed(now time.Time, counters ...string) bool {
+// room tells whether the counter can count.
+func (t *tries) room(c counter) bool {
+	_, known := t.count[c.kind][c.of]
+	return known || len(t.count[c.kind]) < triesKept
+}
+
+// allowed refuses what can not be counted. A client that is new where there is no room for one is counted by the name: else strangers
+// with many addresses would keep everyone out.
+func (t *tries) allowed(now time.Time, counters ...counter) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.Sub(t.began) >= tryPeriod {
-		t.began, t.count = now, map[string]int{}
+		t.began, t.count = now, map[string]map[string]int{ofClient: {}, ofName: {}, ofDevice: {}, ofProvider: {}}
 	}
+	counted := false
 	for _, c := range counters {
-		if t.count[c] >= tryLimit {
+		room := t.room(c)
+		if t.count[c.kind][c.of] >= tryLimit || !room && c.kind == ofName {
 			return false
 		}
+		counted = counted || room
 	}
-	return true
+	return counted
 }
 
 // over is when refused sign-ins are forgotten.
@@ -43,37 +66,45 @@ func (t *tries) over() time.Time {
 	return t.began.Add(tryPeriod)
 }
 
-func (t *tries) failed(counters ...string) {
+// failed counts a refused sign-in that was allowed.
+func (t *tries) failed(counters ...counter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range counters {
-		if _, known := t.count[c]; known || len(t.count) < triesKept {
-			t.count[c]++
+		if t.room(c) {
+			t.count[c.kind][c.of]++
 		}
 	}
 }
 
 // succeeded forgets the failures of someone who has mistyped her password.
-func (t *tries) succeeded(counters ...string) {
+func (t *tries) succeeded(counters ...counter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range counters {
-		delete(t.count, c)
+		delete(t.count[c.kind], c.of)
 	}
 }
 
 // counters are what counts a guess of a password. A browser in which this person has signed in before has one of its own: guesses of
 // strangers, at her name or behind the same proxy, do not lock her out.
-func (s *SignIn) counters(r *http.Request, name string) []string {
+func (s *SignIn) counters(r *http.Request, name string) []counter {
 	var known device
 	if cookie, err := r.Cookie(deviceCookie); err == nil && s.verify("device", cookie.Value, &known) && known.Name == name {
-		return []string{"device " + known.ID}
+		return []counter{{ofDevice, known.ID}}
 	}
-	return []string{s.clientOf(r), "name " + name}
+	return []counter{{ofClient, s.network(r)}, {ofName, name}}
 }
 
-// clientOf is the counter of a client.
-func (s *SignIn) clientOf(r *http.Request) string { return "client " + s.client(r) }
+// network is what counts as a client. Of IPv6 that is a /64: a host has all addresses of its own.
+func (s *SignIn) network(r *http.Request) string {
+	client := s.client(r)
+	at, err := netip.ParseAddr(client)
+	if err != nil || at.Is4() {
+		return client
+	}
+	return netip.PrefixFrom(at.WithZone(""), 64).Masked().String()
+}
 
 // deviceCookie remembers that a person has signed in in this browser. It lets no one in.
 const (
