@@ -332,6 +332,13 @@ type ticket struct {
 	Role  string `json:"r"`
 	Via   string `json:"v"` // user or provider
 	Until int64  `json:"u"` // seconds since 1970
+	// Mark is of the user's password: a session does not outlive it.
+	Mark string `json:"m,omitempty"`
+}
+
+// mark tells a user's password from another one.
+func (s *SignIn) mark(u User) string {
+	return base64.RawURLEncoding.EncodeToString(s.mac("password", u.PasswordHash))
 }
 
 // sign makes a text that only this server can have made. For tells kinds of texts apart.
@@ -358,7 +365,8 @@ func (s *SignIn) verify(kind, text string, v any) bool {
 	return err == nil && json.Unmarshal(plain, v) == nil
 }
 
-// session tells whose session a cookie is. A user keeps no role that he has lost.
+// session tells whose session a cookie is. A user keeps no role that he has lost, and no session that began with another password, or at
+// a provider that is gone.
 func (s *SignIn) session(cookie string) (api.Person, error) {
 	var t ticket
 	if !s.verify("session", cookie, &t) || s.now().Unix() >= t.Until {
@@ -368,12 +376,12 @@ func (s *SignIn) session(cookie string) (api.Person, error) {
 	if err != nil {
 		return api.Person{}, errUnknown
 	}
-	if t.Via == "user" {
-		user, known := s.Users[t.Name]
-		if !known {
-			return api.Person{}, errUnknown
-		}
+	switch user, known := s.Users[t.Name]; {
+	case t.Via == "provider" && s.OIDC != nil:
+	case t.Via == "user" && known && t.Mark == s.mark(user):
 		role = user.Role
+	default:
+		return api.Person{}, errUnknown
 	}
 	return api.Person{Name: t.Name, Role: role}, nil
 }
@@ -381,7 +389,11 @@ func (s *SignIn) session(cookie string) (api.Person, error) {
 // begin gives the browser a session.
 func (s *SignIn) begin(w http.ResponseWriter, r *http.Request, p api.Person, via string) {
 	s.note(r, p.Name, "signed in", via)
-	s.setCookie(w, cookieName, s.sign("session", ticket{p.Name, p.Role.String(), via, s.now().Add(session).Unix()}), session)
+	t := ticket{Name: p.Name, Role: p.Role.String(), Via: via, Until: s.now().Add(session).Unix()}
+	if via == "user" {
+		t.Mark = s.mark(s.Users[p.Name])
+	}
+	s.setCookie(w, cookieName, s.sign("session", t), session)
 	if via == "user" {
 		s.setCookie(w, deviceCookie, s.sign("device", device{p.Name, rand.Text()}), deviceKept)
 	}

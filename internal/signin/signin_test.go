@@ -179,10 +179,14 @@ func TestPasswords(t *testing.T) {
 		t.Error(d.noted())
 	}
 
-	// A session is as good as its signature, its time and its user.
+	// A session is as good as its signature, its time, its user and the user's password.
+	ada, vera := d.signIn.mark(d.signIn.Users["ada"]), d.signIn.mark(d.signIn.Users["vera"])
+	later := d.now.Add(time.Hour).Unix()
 	for what, cookie := range map[string]string{
-		"changed": "x" + made[0].Value, "of another kind": d.signIn.sign("attempt", ticket{"ada", "admin", "user", d.now.Add(time.Hour).Unix()}),
-		"over": d.signIn.sign("session", ticket{"ada", "admin", "user", d.now.Unix()}), "gone": d.signIn.sign("session", ticket{"eve", "admin", "user", d.now.Add(time.Hour).Unix()}),
+		"changed": "x" + made[0].Value, "of another kind": d.signIn.sign("attempt", ticket{"ada", "admin", "user", later, ada}),
+		"over": d.signIn.sign("session", ticket{"ada", "admin", "user", d.now.Unix(), ada}), "gone": d.signIn.sign("session", ticket{"eve", "admin", "user", later, ada}),
+		"of another password": d.signIn.sign("session", ticket{"ada", "admin", "user", later, vera}), "of no password": d.signIn.sign("session", ticket{"ada", "admin", "user", later, ""}),
+		"of a provider that is gone": d.signIn.sign("session", ticket{"ada", "admin", "provider", later, ""}), "of none": d.signIn.sign("session", ticket{"ada", "admin", "", later, ada}),
 		"empty": "", "a dot": ".",
 	} {
 		d.client.Jar, _ = cookiejar.New(nil)
@@ -191,7 +195,7 @@ func TestPasswords(t *testing.T) {
 		}
 	}
 	// A role that was taken away is gone at once.
-	promoted := d.signIn.sign("session", ticket{"vera", "admin", "user", d.now.Add(time.Hour).Unix()})
+	promoted := d.signIn.sign("session", ticket{"vera", "admin", "user", later, vera})
 	d.wants(200, "in: vera, viewer", "GET", "/", "Cookie: "+cookieName+"="+promoted)
 	d.wants(200, "in: ada", "GET", "/", "Cookie: "+cookieName+"="+made[0].Value)
 	d.sleep(session)
@@ -407,6 +411,20 @@ func TestBruteForceAtOnce(t *testing.T) {
 	if n := compared.Load(); n != tryLimit {
 		t.Errorf("%d guesses were compared", n)
 	}
+}
+
+// A session ends with the password that it began with, although another server with the same key knows the user.
+func TestSessionsEndWithThePassword(t *testing.T) {
+	t.Parallel()
+	key := bytes.Repeat([]byte{7}, 32)
+	with := func(password string) *door {
+		return newDoor(t, Options{Key: key, Users: map[string]User{"ada": {hash(t, password), api.Admin}}})
+	}
+	before := with("right horse")
+	_, _, answer := before.do("POST", "/sign-in", url.Values{"name": {"ada"}, "password": {"right horse"}})
+	cookie := "Cookie: " + cookieName + "=" + answer.set[0].Value
+	before.wants(200, "in: ada", "GET", "/api/v1/status", cookie)
+	with("left mule").wants(401, "unknown", "GET", "/api/v1/status", cookie)
 }
 
 func sum(token string) string {
