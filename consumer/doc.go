@@ -23,9 +23,9 @@
 //
 //   - What a handler writes in tx commits together with the record that the event was handled, or not at all: effects in the
 //     database happen exactly once. What a handler does elsewhere may happen again.
-//   - A handler that returns an error, panics or outlasts its timeout leaves nothing behind in tx. The event is tried again by
-//     the route's retry_policy, or as [RetryAfter] says, and becomes a dead letter in the end, or at once with [Permanent].
-//     Other events go on meanwhile.
+//   - A handler that returns an error, panics, ends its goroutine or outlasts its timeout leaves nothing behind in tx. The event
+//     is tried again by the route's retry_policy, or as [RetryAfter] says, and becomes a dead letter in the end, or at once with
+//     [Permanent]. Other events go on meanwhile.
 //   - Instances of a program with the same worker take turns. One holds the lease and handles; if it dies, another one
 //     takes over when the lease ends.
 //   - A closed gate stops handlers within a second.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,35 @@ func TestDrain(t *testing.T) {
 		if err := client.Drain(ended); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+// A handler that ends its goroutine, as FailNow of a test does, fails; the others are called, and Drain returns.
+func TestDrainOfHandlersThatEndTheirGoroutine(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{1, 4} {
+		p := prepared(t, "")
+		client, pool := p.client(concurrency)
+		defer pool.Close()
+		client.Handle("shop/*", func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+			if is(e, "gone") {
+				runtime.Goexit()
+			}
+			return note(ctx, tx, e)
+		})
+		p.emit("", "gone", "1")
+		done := make(chan error, 1)
+		go func() { done <- client.Drain(t.Context()) }()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("Drain does not return")
+		}
+		p.eventually(effects, "1")
+		p.eventually(`select concat_ws(' ', seq, error_count, left(last_error, 54)) from tidemark.pending`, "1 1 handler: tidemark: the handler ended its goroutine, as")
 	}
 }
 

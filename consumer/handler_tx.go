@@ -13,6 +13,7 @@ import (
 var (
 	errEnded   = errors.New("tidemark: the handler committed or rolled back its transaction: it returns nil or an error instead")
 	errUnread  = errors.New("tidemark: the handler left rows of a query unread: it closes them before it returns")
+	errGone    = errors.New("tidemark: the handler ended its goroutine, as runtime.Goexit and FailNow of a test do: it returns an error instead")
 	errIgnored = errors.New("tidemark: the handler returned nil in spite of an error of the database, which takes back what it wrote")
 )
 
@@ -29,9 +30,8 @@ func (t *handlerTx) Rollback(context.Context) error { t.ended = true; return err
 // guarded calls a handler in tx; a panic is an error. A nil error: what it wrote can be committed.
 func guarded(tx pgx.Tx, handler func(tx pgx.Tx) error) (err error) {
 	defer given(tx, &err)
-	defer caught(&err)
 	t := &handlerTx{Tx: tx}
-	switch err := handler(t); {
+	switch err := apart(func() error { return handler(t) }); {
 	case err != nil:
 		return err
 	case t.ended, tx.Conn().PgConn().TxStatus() == 'I':
@@ -40,6 +40,18 @@ func guarded(tx pgx.Tx, handler func(tx pgx.Tx) error) (err error) {
 		return errIgnored
 	}
 	return nil
+}
+
+// apart calls a handler in a goroutine of its own: one that ends it must not take along the worker, which nothing would end then.
+func apart(handler func() error) error {
+	ended := make(chan error, 1)
+	go func() {
+		err := errGone
+		defer func() { ended <- err }()
+		defer caught(&err)
+		err = handler()
+	}()
+	return <-ended
 }
 
 // An unfitError is the error of a handler whose session had to be closed.
