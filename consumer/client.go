@@ -54,7 +54,7 @@ type Config struct {
 	PollMin, PollMax time.Duration
 
 	// DirectURL is where to listen for wake-up, which PgBouncer in transaction mode cannot do. Default: where the pool
-	// connects to. The gate notify.bridge_enabled decides whether the client listens at all; then it opens two connections
+	// connects to, by its BeforeConnect if it has one. The gate notify.bridge_enabled decides whether the client listens at all; then it opens two connections
 	// beside the pool's.
 	DirectURL string
 
@@ -299,15 +299,20 @@ func (c *Client) log() worker.Log {
 
 // connect opens a session for listening.
 func (c *Client) connect(ctx context.Context) (*pgx.Conn, error) {
-	config := c.pool.Config().ConnConfig
 	if c.config.DirectURL != "" {
 		direct, err := pgx.ParseConfig(c.config.DirectURL)
 		if err != nil {
 			return nil, errors.New("tidemark: Config.DirectURL cannot be read")
 		}
-		config = direct
+		return pgx.ConnectConfig(ctx, direct)
 	}
-	return pgx.ConnectConfig(ctx, config)
+	pool := c.pool.Config()
+	if pool.BeforeConnect != nil { // such as one that fetches a password that holds for a quarter of an hour
+		if err := pool.BeforeConnect(ctx, pool.ConnConfig); err != nil {
+			return nil, err
+		}
+	}
+	return pgx.ConnectConfig(ctx, pool.ConnConfig)
 }
 
 // options completes those of a worker of this program.
