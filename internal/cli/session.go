@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/migrate"
 )
@@ -128,11 +129,14 @@ func (a *App) Connect(ctx context.Context, p *Printer) (*pgx.Conn, error) {
 
 // ParseAddress reads the address of a database.
 func ParseAddress(address string) (*pgx.ConnConfig, error) {
-	config, err := pgx.ParseConfig(address)
+	if config.SplitsPassword(address) {
+		return nil, Hint(Usagef("the address of the database is malformed: it has an @ too many"), "In a password write @ as %40 and / as %2F.")
+	}
+	parsed, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, badAddress(err)
 	}
-	return config, nil
+	return parsed, nil
 }
 
 // badAddress says what is wrong with an address without printing it: it may hold a password in an unexpected place.

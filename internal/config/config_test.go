@@ -150,7 +150,7 @@ func TestDatabaseURLIsTheLastResort(t *testing.T) {
 		t.Errorf("is printed as another: %s %v", text, err)
 	}
 	_, err = load("f.yaml", nil, []string{"DATABASE_URL=mysql://x"}, "host")
-	if err == nil || err.Error() != "DATABASE_URL: database.url: must be a postgres:// URL, or key=value pairs such as host=… dbname=…" {
+	if err == nil || err.Error() != "DATABASE_URL: database.url: must be a postgres:// URL (in a password, @ is %40 and / is %2F), or key=value pairs such as host=… dbname=…" {
 		t.Error(err)
 	}
 }

@@ -123,7 +123,7 @@ func checkForm(text string, tag reflect.StructTag) string {
 
 var formNames = map[string]string{ //nolint:gosec // token_url is a form, no token
 	"name":      "a plain name: " + plainForm,
-	"database":  "a postgres:// URL, or key=value pairs such as host=… dbname=…",
+	"database":  "a postgres:// URL (in a password, @ is %40 and / is %2F), or key=value pairs such as host=… dbname=…",
 	"listen":    "HOST:PORT, such as 127.0.0.1:9321 or :9321",
 	"address":   "HOST:PORT, such as kafka-1.example.com:9092",
 	"token_url": "an https:// or http:// URL with a host, and no user, password or fragment in it",
@@ -142,9 +142,23 @@ var forms = map[string]func(string) bool{
 // isDatabase is a first look: the driver takes the text apart later.
 func isDatabase(text string) bool {
 	if scheme, _, ok := strings.Cut(text, "://"); ok && !strings.Contains(scheme, "=") {
-		return scheme == "postgres" || scheme == "postgresql"
+		return (scheme == "postgres" || scheme == "postgresql") && !SplitsPassword(text)
 	}
 	return strings.Contains(text, "=")
+}
+
+// SplitsPassword tells whether a URL of a database has an @ too many. The driver ends the password at the first @ or /, and takes the
+// rest of it for the name of the host, which errors print.
+func SplitsPassword(address string) bool {
+	scheme, rest, isURL := strings.Cut(address, "://")
+	if !isURL || strings.Contains(scheme, "=") {
+		return false
+	}
+	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
+		rest = rest[i+1:]
+	}
+	beforeQuery, _, _ := strings.Cut(rest, "?")
+	return strings.Contains(beforeQuery, "@")
 }
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?$`)

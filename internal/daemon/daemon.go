@@ -180,7 +180,7 @@ func kept(pc *pgxpool.Config) { pc.MaxConnLifetime = 100 * 365 * 24 * time.Hour 
 func openPool(ctx context.Context, c config.Config, connections int, how ...func(*pgxpool.Config)) (*pgxpool.Pool, error) {
 	pc, err := pgxpool.ParseConfig(c.Database.URL.Reveal())
 	if err != nil {
-		return nil, fmt.Errorf("database.url: %w", err)
+		return nil, errors.New("database.url cannot be read") // the driver's error may have a part of a password
 	}
 	pc.MaxConns = int32(connections) //nolint:gosec // at most 1000
 	// Prepared statements do not work through PgBouncer in transaction mode.
