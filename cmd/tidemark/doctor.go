@@ -16,7 +16,9 @@ to do, the commands and the SQL that mend it (either does, pasted as it is), the
 in docs/runbooks. It checks for silent executors first, if its role is a member of tidemark_executor. The exit status is
 that of tidemark status.`,
 		Example: "  tidemark doctor",
-		Run:     doctor,
+		Run: func(ctx context.Context, s *cli.Session) error {
+			return cli.Within(ctx, func(ctx context.Context) error { return doctor(ctx, s) })
+		},
 	}
 }
 

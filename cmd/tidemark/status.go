@@ -30,7 +30,7 @@ reached, refuses, or does not let this role read a part of it.`,
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
 			if !s.Given("watch") {
-				return status(ctx, s)
+				return cli.Within(ctx, func(ctx context.Context) error { return status(ctx, s) })
 			}
 			if every < 100*time.Millisecond {
 				return cli.Usagef("--watch is %s, must be 100ms or more", every)
@@ -48,7 +48,7 @@ func watchStatus(ctx context.Context, s *cli.Session, every time.Duration) error
 	for {
 		var screen bytes.Buffer
 		s.Out, s.Now = &screen, time.Now()
-		err := status(ctx, s)
+		err := cli.Within(ctx, func(ctx context.Context) error { return status(ctx, s) })
 		s.Out = out
 		if ctx.Err() != nil {
 			return nil // interrupted while it read

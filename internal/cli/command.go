@@ -28,7 +28,7 @@ type Command struct {
 	MayBeEmpty []string
 	// Complete has the values of flags that are not names of the database.
 	Complete map[string]func(*pflag.FlagSet) []cobra.Completion
-	// Watchdog: a failure ends with StatusUnknown, since 1 says that Tidemark is unwell.
+	// Watchdog: a failure ends with StatusUnknown, since 1 says that Tidemark is unwell. Its Run calls Within.
 	Watchdog bool
 	// CheckArgs replaces the check against Use. dash is the number of arguments before --, or -1.
 	CheckArgs func(path string, args []string, dash int) error
@@ -121,7 +121,12 @@ func (s *Session) work(ctx context.Context, c Command) error {
 		}
 	}
 	if c.Needs != Nothing {
-		if err := s.open(ctx, c.Needs == Schema); err != nil {
+		open := func(ctx context.Context) error { return s.open(ctx, c.Needs == Schema) }
+		if c.Watchdog {
+			unlimited := open
+			open = func(ctx context.Context) error { return Within(ctx, unlimited) }
+		}
+		if err := open(ctx); err != nil {
 			return s.nameRole(ctx, err)
 		}
 	}

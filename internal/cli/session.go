@@ -91,6 +91,21 @@ func (s *Session) open(ctx context.Context, schema bool) (err error) {
 	return migrate.Check(ctx, s.Conn)
 }
 
+// answerLimit is how long a command for watchdogs waits for answers.
+const answerLimit = 30 * time.Second
+
+// Within is for commands for watchdogs. A server that has accepted the connection and then says nothing, as one that was stopped or
+// whose disk hangs, is an error: else the watchdog would hang with it.
+func Within(ctx context.Context, read func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	err := read(limited)
+	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil {
+		return fmt.Errorf("the database has not answered within %s", answerLimit)
+	}
+	return err
+}
+
 func (s *Session) close() {
 	if s.Conn != nil {
 		Close(s.Conn)
