@@ -80,7 +80,10 @@ func (s *server) captures() {
 			return db.InboundRouteSet(ctx, in.Route, in.Body.Set, in.Body.Reason)
 		})
 	act(s, "POST", "/maintain", "Run upkeep now, as a daemon does each minute", operate,
-		func(ctx context.Context, db *store.DB, _ *struct{ Body Act }) ([]store.Upkeep, error) {
+		func(ctx context.Context, db *store.DB, in *struct{ Body Act }) ([]store.Upkeep, error) {
+			if err := db.MaintainNote(ctx, in.Body.Reason); err != nil {
+				return nil, err
+			}
 			return db.Maintain(ctx)
 		})
 }

@@ -39,6 +39,12 @@ func (db *DB) Maintain(ctx context.Context) ([]Upkeep, error) {
 	return list[Upkeep](ctx, db, `select m.action, m.object, m.detail from tidemark.maintain() m`)
 }
 
+// MaintainNote calls tidemark.maintain_note.
+func (db *DB) MaintainNote(ctx context.Context, reason string) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.maintain_note($1)`, reason)
+	return tidemark.AsError(err)
+}
+
 // Server is where the session is.
 type Server struct {
 	Database  string `db:"database" json:"database"`
