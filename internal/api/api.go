@@ -279,28 +279,33 @@ type Act struct {
 
 // act adds a write. With an Idempotency-Key the same request is done once, and answered the same for a day.
 func act[I, O any](s *server, method, path, summary string, may access, run func(ctx context.Context, db *store.DB, in *I) (O, error)) {
-	operation(s, method, path, summary, may, func(ctx context.Context, db *store.DB, in *I) (out O, err error) {
-		key, request := repeatable(ctx)
-		if key == "" {
-			return run(ctx, db, in)
-		}
-		person, _ := PersonOf(ctx)
-		known, err := db.AnswerBegin(ctx, person.Name, key, request)
-		if err != nil {
-			return out, err
-		}
-		if known != nil {
-			return out, json.Unmarshal(known, &out)
-		}
-		if out, err = run(ctx, db, in); err != nil {
-			return out, err
-		}
-		text, err := json.Marshal(out)
-		if err != nil {
-			return out, err
-		}
-		return out, db.AnswerEnd(ctx, person.Name, key, text)
+	operation(s, method, path, summary, may, func(ctx context.Context, db *store.DB, in *I) (O, error) {
+		return once(ctx, db, func() (O, error) { return run(ctx, db, in) })
 	})
+}
+
+// once runs a write, unless the request was done before: then it returns what was answered.
+func once[O any](ctx context.Context, db *store.DB, run func() (O, error)) (out O, err error) {
+	key, request := repeatable(ctx)
+	if key == "" {
+		return run()
+	}
+	person, _ := PersonOf(ctx)
+	known, err := db.AnswerBegin(ctx, person.Name, key, request)
+	if err != nil {
+		return out, err
+	}
+	if known != nil {
+		return out, json.Unmarshal(known, &out)
+	}
+	if out, err = run(); err != nil {
+		return out, err
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return out, err
+	}
+	return out, db.AnswerEnd(ctx, person.Name, key, text)
 }
 
 // pausing adds the writes that pause what a path names, and let it go on.

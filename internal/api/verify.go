@@ -58,32 +58,43 @@ func (s *server) verifications() {
 			person, _ := PersonOf(ctx)
 			return s.verification.shown(person.Role == Viewer), nil
 		})
-	act(s, "POST", "/verify", "Verify the installation in the background; it reads the whole log", operate,
-		func(ctx context.Context, db *store.DB, in *struct{ Body Act }) (Verification, error) {
-			if s.verification.shown(false).Running != nil {
-				return Verification{}, errVerifies
+	register(s, "POST", "/verify", "Verify the installation in the background; it reads the whole log", operate,
+		func(ctx context.Context, in *struct{ Body Act }) (out Verification, err error) {
+			var begin, giveUp func()
+			err = s.transact(ctx, operate, func(db *store.DB) error {
+				out, err = once(ctx, db, func() (Verification, error) {
+					if begin, giveUp = s.reserveVerify(ctx, in.Body.Reason); begin == nil {
+						return Verification{}, errVerifies
+					}
+					return s.verification.shown(false), db.VerifyNote(ctx, in.Body.Reason, nil)
+				})
+				return err
+			})
+			switch {
+			case begin == nil: // it is answered as before, or refused
+			case err != nil: // the audit does not have it
+				giveUp()
+			default:
+				begin()
 			}
-			if err := db.VerifyNote(ctx, in.Body.Reason, nil); err != nil {
-				return Verification{}, err
-			}
-			person, _ := PersonOf(ctx)
-			if !s.verify(person, in.Body.Reason) {
-				return Verification{}, errVerifies
-			}
-			return s.verification.shown(false), nil
+			return out, err
 		})
-	act(s, "POST", "/verify/cancel", "Cancel the verification that runs", operate,
-		func(ctx context.Context, db *store.DB, in *struct{ Body Act }) (out none, err error) {
-			s.verification.mu.Lock()
-			defer s.verification.mu.Unlock()
-			if s.verification.Running == nil {
-				return out, problem(http.StatusConflict, "no verification runs", "")
+	register(s, "POST", "/verify/cancel", "Cancel the verification that runs", operate,
+		func(ctx context.Context, in *struct{ Body Act }) (out none, err error) {
+			var cancel context.CancelFunc
+			err = s.transact(ctx, operate, func(db *store.DB) error {
+				out, err = once(ctx, db, func() (out none, err error) {
+					if cancel = s.verification.canceller(); cancel == nil {
+						return out, problem(http.StatusConflict, "no verification runs", "")
+					}
+					return out, db.VerifyNote(ctx, in.Body.Reason, []byte(`{"cancelled": true}`))
+				})
+				return err
+			})
+			if err == nil && cancel != nil {
+				cancel()
 			}
-			if err := db.VerifyNote(ctx, in.Body.Reason, []byte(`{"cancelled": true}`)); err != nil {
-				return out, err
-			}
-			s.verification.cancel()
-			return out, nil
+			return out, err
 		})
 }
 
@@ -106,27 +117,44 @@ func (v *verification) shown(viewer bool) Verification {
 	return shown
 }
 
-// verify begins a verification, unless one runs.
-func (s *server) verify(p Person, reason string) bool {
+// canceller cancels the verification that runs; nil: none runs.
+func (v *verification) canceller() context.CancelFunc {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.Running == nil {
+		return nil
+	}
+	return v.cancel
+}
+
+// reserveVerify takes the place of the verification that runs, until one of both functions is called. Nil: one runs.
+func (s *server) reserveVerify(ctx context.Context, reason string) (begin, giveUp func()) {
 	v := &s.verification
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.Running != nil {
-		return false
+		return nil, nil
 	}
-	v.Running = &VerifyBegun{time.Now(), p.Name, reason}
-	ctx, cancel := context.WithTimeout(WithPerson(context.Background(), p), verifyLimit)
-	v.cancel = cancel
-	go func() {
-		defer cancel()
-		select {
-		case <-s.Done:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	go s.runVerify(ctx, cancel, Verified{VerifyBegun: *v.Running})
-	return true
+	person, _ := PersonOf(ctx)
+	begun := VerifyBegun{time.Now(), person.Name, reason}
+	background, cancel := context.WithTimeout(WithPerson(context.Background(), person), verifyLimit)
+	v.Running, v.cancel = &begun, cancel
+	begin = func() {
+		go func() {
+			defer cancel()
+			select {
+			case <-s.Done:
+			case <-background.Done():
+			}
+		}()
+		go s.runVerify(background, cancel, Verified{VerifyBegun: begun})
+	}
+	return begin, func() {
+		cancel()
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.Running = nil
+	}
 }
 
 // runVerify verifies with the rights of the server's login, which sees each table that a worker reads.

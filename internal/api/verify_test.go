@@ -105,3 +105,40 @@ func TestVerifyIsCancelled(t *testing.T) {
 		})
 	}
 }
+
+// What the audit does not have is not done: a verification begins, and is cancelled, once its transaction has committed.
+func TestVerifyWaitsForItsCommit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(`create function public.fails() returns trigger language plpgsql as $f$ begin raise exception 'no'; end $f$`)
+	w.exec(`create constraint trigger fails after insert on tidemark.audit deferrable initially deferred for each row execute function public.fails()`)
+	commits := func(whether string) { w.exec(`alter table tidemark.audit ` + whether + ` trigger fails`) }
+	for _, key := range []string{"X-Test: 1", "Idempotency-Key: k"} {
+		w.refuses(409, "P0001", oscar, "POST", "/verify", `{"reason": "x"}`, key)
+		if v := gets[Verification](w, oscar, "GET", "/verify", ""); v.Running != nil || v.Last != nil {
+			t.Errorf("it has begun: %+v", v)
+		}
+	}
+	commits("disable")
+	holder := w.db.Connect(t)
+	if _, err := holder.Exec(t.Context(), `begin; lock table tidemark.decision in access exclusive mode`); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second is answered as the first
+		if v := gets[Verification](w, oscar, "POST", "/verify", `{"reason": "x"}`, "Idempotency-Key: k"); v.Running == nil {
+			t.Errorf("%+v", v)
+		}
+	}
+	const waiting = `select count(*)::int from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())`
+	for one[int](w, waiting) == 0 && t.Context().Err() == nil {
+	}
+	commits("enable")
+	w.refuses(409, "P0001", oscar, "POST", "/verify/cancel", `{"reason": "too slow"}`)
+	commits("disable")
+	if _, err := holder.Exec(t.Context(), `rollback`); err != nil {
+		t.Fatal(err)
+	}
+	if last := w.ended(); last.Problem != nil {
+		t.Errorf("it was cancelled: %s", *last.Problem)
+	}
+}
