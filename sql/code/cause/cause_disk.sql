@@ -50,5 +50,5 @@ $$;
 comment on function tidemark.cause_disk() is
     'The part of tidemark.cause about the size of the database, as tidemark.maintain measured it last: disk_filling, '
     'from 85 % of the setting disk.size on, or from half of it on if it is full within a day (bad: from 95 % on, or '
-    'within an hour; unknown: the owner may not see it).';
+    'from 80 % on if it is full within an hour; unknown: the owner may not see it).';
 grant execute on function tidemark.cause_disk() to tidemark_reader, tidemark_executor;

@@ -70,7 +70,7 @@ from (values
     ('dead_letters',
      'Events could not be delivered on this route, and are kept. The facts count them by reason, and show the latest '
      'error of each.',
-     'Mend the target or the event, then replay: the command sends those of this route only, oldest first. Discard '
+     'Fix the target or the event, then replay: the command sends those of this route only, oldest first. Discard '
      'what is not wanted.',
      '{}',
      '{}'),
@@ -127,13 +127,13 @@ from (values
      '{}'),
     ('retention_held',
      'The log keeps events past their retention, because something still needs them. The disk fills.',
-     'Let go on, or give up, what holds them. maintain then drops the partitions within a minute.',
+     'Resume or give up what holds them. maintain then drops the partitions within a minute.',
      '{}',
      '{}'),
     ('payloads_kept',
      'Payloads of a domain are past its payload_retention and are not erased: they are still to be delivered, or '
      'belong to dead letters that are open.',
-     'Let go on what the detail names, and replay or discard the letters. maintain then erases them.',
+     'Resume what the detail names, and replay or discard the letters. maintain then erases them.',
      '{}',
      array['tidemark dead-letter list']),
     ('partition_missing',
@@ -211,7 +211,7 @@ from (values
     ('command_circuit',
      'A command cannot run: the role of its service lacks a right, a function, table or column is missing, or its '
      'function meets an outage, does not end, or ends the session. Its commands wait; others go on.',
-     'Grant the right, restore what is missing, or mend the function. The waiting commands then run, and the finding '
+     'Grant the right, restore what is missing, or fix the function. The waiting commands then run, and the finding '
      'closes.',
      array['select * from tidemark.verify();'],
      array['tidemark verify']),
@@ -279,7 +279,7 @@ from (values
     ('dlq_overflow',
      'More dead letters of this worker are open than the setting dead_letter.overflow allows: a target refuses '
      'nearly everything.',
-     'Disable the route or fix its target first, then replay.',
+     'Fix the target. Until then pause the route: its events wait, and no attempt is used up. Resume it, then replay.',
      '{}',
      array['tidemark dead-letter list']),
     ('route_misconfigured',
@@ -352,7 +352,8 @@ from (values
     ('capture_unwritten',
      'Changes of a captured table became no event: their type is not registered, or the event could not be written '
      'and the route does not fail closed.',
-     'Register and enable the type, or correct the columns that the route shows; then emit what is missing.',
+     'Register and enable the type, or correct the columns that the route shows. What had no event gets none by '
+     'itself: see the runbook.',
      array['select * from tidemark.capture_check();'],
      array['tidemark capture check']),
     ('cursor',
@@ -400,6 +401,6 @@ from (values
      array['select id, kind, errors from {name} where state = ''discarded'';'],
      '{}')) k (cause, means, todo, sql, cli);
 comment on view tidemark.cause_kind is
-    'The causes that the view cause can show: what each means, what to do, and what mends it if that view does not '
+    'The causes that the view cause can show: what each means, what to do, and what fixes it if that view does not '
     'know better (tidemark.cause_commands).';
 grant select on tidemark.cause_kind to tidemark_reader, tidemark_executor;

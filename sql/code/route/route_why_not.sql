@@ -58,5 +58,5 @@ comment on function tidemark.route_why_not(text) is
     'for a route of all domains the gates of single ones, which route_go_live leaves as they are), the causes '
     '(tidemark.cause) of the route, its worker and its daemon, and the latest of the last 1,000 events that it '
     'claims, with what became of it (tidemark.why) and, where it was off or in dry run, of the others of that time '
-    '(tidemark.route_missed). command: what opens it, mends it or shows more. Raises TM004.';
+    '(tidemark.route_missed). command: what opens it, fixes it or shows more. Raises TM004.';
 grant execute on function tidemark.route_why_not(text) to tidemark_reader, tidemark_executor;
