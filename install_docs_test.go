@@ -156,7 +156,6 @@ func TestHowTo(t *testing.T) {
 		c.exec(ada, `create table outbox (id bigint primary key, type text, aggregate_id text, payload jsonb, sent_at timestamptz);
 			insert into outbox values (1, 'order.created', 'order-1', '{}', now());
 			create function graphile_worker.add_job(identifier text, payload json, job_key text) returns void language sql as 'select null';
-			create function graphile_worker.add_job(identifier text, payload jsonb, job_key text) returns void language sql as 'select null';
 			create function pgmq.send(queue text, msg jsonb) returns void language sql as 'select null';
 			select tidemark.domain_set('shop')`)
 		if !strings.Contains(page, "from-a-poller") {

@@ -81,7 +81,7 @@ func Watermark(ts *time.Time, id *string) string {
 }
 
 // NoPayload stands for what the role may not read.
-const NoPayload = "(hidden: your role is not a member of tidemark_admin)"
+const NoPayload = "(hidden: your role may not read it, a member of tidemark_admin may)"
 
 // CheckTable prints checks.
 func CheckTable(s *Session, checks []store.Check) error {
