@@ -44,7 +44,7 @@ var w3 = workload{
 		}
 		goals := []goal{
 			atLeast(0.94, rs.quotient(sweepPlaceName, statementName)),
-			atLeast(0.95, rs.quotient(sweep5kName, statementName)),
+			atLeast(0.94, rs.quotient(sweep5kName, statementName)),
 			note(rs.work(sweepPlaceName, statementName)),
 			note(rs.quotient(sweep5kName, handPageName)),
 			note(rs.work(sweep5kName, statementName)),

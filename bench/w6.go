@@ -65,9 +65,11 @@ var w6 = workload{
 	reach: func(rs results) []goal {
 		ours := across(ourCommands, 8)
 		speed, ok := rs.of(ours, sample.rate)
+		cpu, measured := rs.of(ours, sample.cpuPerItem)
 		return []goal{
 			atLeast(15_000, figure{"commands a second, " + ours, speed, ok}),
 			atLeast(0.6, rs.quotient(ours, across(setCommands, 8))),
+			atMost(170, figure{"CPU µs a command, " + ours, cpu, measured}),
 			note(rs.quotient(ours, across(handCommands, 8))),
 			note(rs.quotient(across(ourCommands, 1), across(setCommands, 1))),
 			note(rs.quotient(ours, across(ourCommands, 1))),
