@@ -26,7 +26,8 @@ var (
 	ErrStandby = errors.New("on a standby")
 	// ErrNotLive, TM008: the installation is not live, or is a copy of the one that is.
 	ErrNotLive = errors.New("not live")
-	// ErrGateClosed, TM009: a gate or a route was closed.
+	// ErrGateClosed, TM009: a gate is closed, the worker or the route is paused, the command is off, or the installation
+	// is not live.
 	ErrGateClosed = errors.New("gate closed")
 	// ErrAppendOnly, TM010: the log of events is not changed.
 	ErrAppendOnly = errors.New("append-only")

@@ -37,8 +37,8 @@ type Event struct {
 	Seq       int64     `json:"-"`
 	CreatedAt time.Time `json:"-"`
 
-	// Domain and Type name an event type. Required. Of a type that is not registered,
-	// or not enabled, nothing is stored.
+	// Domain and Type name an event type. Required. Emit refuses a type that is not
+	// registered or not enabled; EmitIfRegistered stores nothing then.
 	Domain string `json:"domain"`
 	Type   string `json:"type"`
 

@@ -4,7 +4,8 @@
 //	c := client.Client{Address: "https://tidemark.example.com", Token: os.Getenv("TIDEMARK_TOKEN")}
 //	health, err := c.GetHealth(ctx)
 //
-// A refusal is a *Problem, which carries the code of Tidemark and a hint. Lists take the Next of the part before as Before.
+// A refusal is a *Problem, which carries the code of Tidemark and a hint. Lists take the Next of the part before as After,
+// those that have no After as Before.
 package client
 
 //go:generate go run github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2 -config generate/config.yaml ../internal/api/openapi.json

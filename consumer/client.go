@@ -37,9 +37,9 @@ type Config struct {
 	// the cursor to another instance in the middle of a batch, which is then handled again.
 	Lease time.Duration
 
-	// Batch is the highest number of events that are handled in one transaction. Default: 100; from 1 to 5000. A large
-	// batch costs less for each event; with a small one locks that handlers take are held for a shorter time, and fewer
-	// handlers run twice when one fails.
+	// Batch is the highest number of events that are read at once. Default: 100; from 1 to 5000. With a Concurrency of 1 they
+	// are handled in one transaction: a large batch then costs less for each event; with a small one locks that handlers take
+	// are held for a shorter time, and fewer handlers run twice when one fails.
 	Batch int
 
 	// Concurrency is how many events each handler works on at a time. Default: 1; up to 1000. Events of one key are handled

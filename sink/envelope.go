@@ -76,8 +76,8 @@ const (
 // attributes, which CloudEvents does not allow there. The payload is as PostgreSQL wrote it,
 // digit for digit.
 //
-// JSON has every column of the log by its name, as tidemark.event_json does. A column without
-// a value is null.
+// JSON has the columns of the log by name, as tidemark.event_json does, but emitted_by and
+// inbound_id. A column without a value is null.
 func Encode(format Format, d Delivery) (Encoded, error) {
 	_, e, err := Append(nil, format, &d)
 	return e, err
