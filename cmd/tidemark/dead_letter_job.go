@@ -62,7 +62,7 @@ func letterJobAdd(action, short string) cli.Command {
 	var rate string
 	return cli.Command{
 		Use: action, Short: short, Role: "tidemark_admin", Reason: cli.MayGiveReason,
-		Example: "  tidemark dead-letter job " + action + " --route billing --reason 'the target is mended'",
+		Example: "  tidemark dead-letter job " + action + " --route billing --reason 'the target is fixed'",
 		Flags: func(flags *pflag.FlagSet) {
 			flags.StringVar(&ask.Route, "route", "", "only this route")
 			flags.StringVar(&ask.Source, "source", "", "only rows of this source; outbox: only events")

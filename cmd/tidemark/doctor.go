@@ -10,9 +10,9 @@ import (
 
 func doctorCommand() cli.Command {
 	return cli.Command{
-		Use: "doctor", Short: "Explain what is wrong by its cause, and how to mend it", Role: "tidemark_reader", Watchdog: true,
+		Use: "doctor", Short: "Explain what is wrong by its cause, and how to fix it", Role: "tidemark_reader", Watchdog: true,
 		Long: `Explain everything that does not work or needs attention, by its cause, worst first: what was found, what it means, what
-to do, the commands and the SQL that mend it (either does, pasted as it is), the symptoms that it explains, and its page
+to do, the commands and the SQL that fix it (either does, pasted as it is), the symptoms that it explains, and its page
 in docs/runbooks. It checks for silent executors first, if its role is a member of tidemark_executor. The exit status is
 that of tidemark status.`,
 		Example: "  tidemark doctor",

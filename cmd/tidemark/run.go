@@ -80,7 +80,7 @@ func consoleCommand() cli.Command {
 	var readOnly, hash bool
 	return cli.Command{
 		Use: "console", Short: "Serve the web console and the JSON API", Role: "tidemark_admin", Needs: cli.Nothing,
-		Long: `Serve the web console, and the JSON API below /api/v1: what is wrong, why, and the acts that mend it. The daemon
+		Long: `Serve the web console, and the JSON API below /api/v1: what is wrong, why, and the acts that fix it. The daemon
 serves them too, where its configuration has console.listen.
 
 By default it listens at 127.0.0.1:9322, and everyone on this host may do everything there. People and programs sign in

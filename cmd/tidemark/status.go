@@ -18,7 +18,7 @@ func statusCommand() cli.Command {
 	var every time.Duration
 	return cli.Command{
 		Use: "status", Short: "Show the installation at a glance, and what is wrong with it", Role: "tidemark_reader", Watchdog: true,
-		Long: `Show what does not work or needs attention, worst first: its cause, the facts, and the commands that mend it, to be
+		Long: `Show what does not work or needs attention, worst first: its cause, the facts, and the commands that fix it, to be
 pasted as they are. Below it the workers and routes. tidemark doctor explains each cause.
 
 Exit status, for watchdogs: 0 fine or warnings only; 1 something does not work (bad); 2 unknown: the database cannot be
