@@ -5,6 +5,7 @@ package consumer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"regexp"
 	"strings"
@@ -93,7 +94,7 @@ func New(db store.Pool, o Options) *Consumer {
 }
 
 // errRenewed is why a session ends that another one follows at once.
-var errRenewed = errors.New("the connection has changed")
+var errRenewed = errors.New("needs a new client")
 
 // Renew has the consumer leave the group and join it again with what Options.Client returns then. It does not wait for that.
 func (c *Consumer) Renew() {
@@ -280,8 +281,8 @@ func (c *Consumer) retryParked(ctx context.Context, most int) ([]store.Retried, 
 func (c *Consumer) session(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	s := &session{Consumer: c, ctx: ctx, end: end, began: time.Now(), parts: map[place]*part{}, held: map[place]error{}}
-	c.setRenew(func() { end(errRenewed) }) // first: a change is seen by Client, or ends what Client has returned
+	s := &session{Consumer: c, ctx: ctx, end: end, began: time.Now(), parts: map[place]*part{}, held: map[place]hold{}, again: map[place]start{}}
+	c.setRenew(func() { end(fmt.Errorf("the connection has changed: %w", errRenewed)) }) // first: a change is seen by Client, or ends what Client has returned
 	defer c.setRenew(nil)
 	options, err := c.o.Client()
 	if err != nil {

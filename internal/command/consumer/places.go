@@ -19,7 +19,7 @@ import (
 
 // where is what a partition has, or why that is not known.
 type where struct {
-	topicID    string
+	topicID    string // empty: not known either
 	first, end int64
 	err        error
 }
@@ -60,10 +60,12 @@ func (s *session) locateIn(ctx context.Context, topic string, partitions []int32
 	details, failed := admin.ListTopics(ctx, topic)
 	var first, end kadm.ListedOffsets
 	var noFirst, noEnd error
+	topicID := ""
 	if d := details[topic]; failed == nil {
 		failed = d.Err
 	}
 	if failed == nil { // beside errors there are the offsets of those that have none
+		topicID = details[topic].ID.String()
 		first, noFirst = admin.ListStartOffsets(ctx, topic)
 		end, noEnd = admin.ListEndOffsets(ctx, topic)
 	}
@@ -84,10 +86,10 @@ func (s *session) locateIn(ctx context.Context, topic string, partitions []int32
 			err = about(at, noEnd)
 		}
 		if err != nil {
-			all[at] = where{err: fmt.Errorf("the offsets are not known: %w", err)}
+			all[at] = where{topicID: topicID, err: fmt.Errorf("the offsets are not known: %w", err)}
 			continue
 		}
-		all[at] = where{details[topic].ID.String(), from.Offset, upto.Offset, nil}
+		all[at] = where{topicID, from.Offset, upto.Offset, nil}
 	}
 	return all
 }
@@ -137,7 +139,7 @@ func about(at place, err error) error {
 	return err
 }
 
-// adjust lets fetching begin where PostgreSQL says. Partitions that are held are left out. It tries until it knows, or the
+// adjust lets fetching begin where PostgreSQL says. Partitions that are held are left out, or paused. It tries until it knows, or the
 // partitions are taken away.
 func (s *session) adjust(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -178,41 +180,46 @@ func (s *session) places(ctx context.Context, offsets map[string]map[int32]kgo.O
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	type start struct {
+	type begin struct {
 		where
 		next int64
 		held string
 	}
-	starts := map[place]start{}
+	begins := map[place]begin{}
 	for at, w := range all {
 		if w.err != nil {
-			starts[at] = start{where: w}
+			begins[at] = begin{where: w}
 			continue
 		}
 		next, held, err := store.New(s.db).CommandPartition(ctx, at.topic, at.partition, w.topicID, w.first, w.end)
 		if err != nil {
 			return nil, err
 		}
-		starts[at] = start{w, next, held}
+		begins[at] = begin{w, next, held}
 	}
 	found := map[string]map[int32]kgo.Offset{}
-	for at, st := range starts {
-		if st.held != "" || st.err != nil {
-			s.o.Log.WarnContext(ctx, "held", "topic", at.topic, "partition", at.partition, "detail", cmp.Or(st.held, fmt.Sprint(st.err)))
-			s.hold(at, st.err)
+	for at, b := range begins {
+		switch {
+		case b.held == "" && b.err == nil:
+			s.start(at, start{b.topicID, b.next})
+		case b.held != "" || b.topicID == "":
+			s.hold(at, hold{why: b.err}, cmp.Or(b.held, fmt.Sprint(b.err)))
 			continue
+		default: // refetch sets its offset, when it is known
+			s.hold(at, hold{b.err, b.topicID}, b.err.Error())
+			s.client.PauseFetchPartitions(map[string][]int32{at.topic: {at.partition}})
 		}
 		if found[at.topic] == nil {
 			found[at.topic] = map[int32]kgo.Offset{}
 		}
-		found[at.topic][at.partition] = kgo.NewOffset().At(st.next).WithEpoch(-1)
-		s.start(at, st.topicID, st.next)
+		found[at.topic][at.partition] = kgo.NewOffset().At(b.next).WithEpoch(-1)
 	}
 	return found, nil
 }
 
-func (s *session) hold(at place, why error) {
+func (s *session) hold(at place, h hold, detail string) {
+	s.o.Log.WarnContext(s.ctx, "held", "topic", at.topic, "partition", at.partition, "detail", detail)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held[at] = why
+	s.held[at] = h
 }

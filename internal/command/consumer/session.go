@@ -39,9 +39,21 @@ type session struct {
 	unfetched error     // why a broker's records could not be fetched last; nil: they could
 	at        time.Time // of unfetched
 	parts     map[place]*part
-	held      map[place]error // partitions that are not begun with, and the error that keeps them; nil: the database holds them
-	again     []place         // whose fetching is to be tried again
+	held      map[place]hold  // partitions that are not begun with
+	again     map[place]start // partitions that are to be fetched, after they were not
 	committed map[place]int64
+}
+
+// A hold is why a partition is not begun with.
+type hold struct {
+	why     error  // nil: the database holds it
+	topicID string // the client has the partition of this topic, paused; empty: it does not have it
+}
+
+// A start is where fetching a partition begins.
+type start struct {
+	topicID string
+	next    int64
 }
 
 // OnNewClient implements kgo.HookNewClient. The client calls back before NewClient has returned it.
@@ -75,10 +87,10 @@ type part struct {
 }
 
 // start runs the worker of a partition.
-func (s *session) start(at place, topicID string, next int64) {
+func (s *session) start(at place, from start) {
 	s.stop([]place{at})
-	read := reader{topic: at.topic, topicID: topicID, service: serviceOf(at.topic, s.o.Topics), cluster: s.o.Cluster}
-	f := &feed{topicID: topicID, most: s.o.InFlight, begin: next, end: next, woken: make(chan struct{}, 1)}
+	read := reader{topic: at.topic, topicID: from.topicID, service: serviceOf(at.topic, s.o.Topics), cluster: s.o.Cluster}
+	f := &feed{topicID: from.topicID, most: s.o.InFlight, begin: from.next, end: from.next, woken: make(chan struct{}, 1)}
 	f.read = func(r fetched) (store.Call, bool) { return s.judge(read, r, f) }
 	f.pause = func(pause bool) {
 		one := map[string][]int32{at.topic: {at.partition}}
@@ -92,7 +104,7 @@ func (s *session) start(at place, topicID string, next int64) {
 	o := s.o.Worker(at.topic, int(at.partition))
 	o.Worker, o.Wake, o.Poll = store.CommandWorker, f, nil
 	w := worker.New(s.db, o, worker.Kafka{
-		Topic: at.topic, Partition: int(at.partition), TopicID: topicID, Batch: s.o.Batch, Feed: lostFeed{f, s}, Sharing: s.sharing, Passed: s.passed(at),
+		Topic: at.topic, Partition: int(at.partition), TopicID: from.topicID, Batch: s.o.Batch, Feed: lostFeed{f, s}, Sharing: s.sharing, Passed: s.passed(at),
 	})
 	ctx, cancel := context.WithCancel(s.ctx)
 	p := &part{feed: f, cancel: cancel, done: make(chan struct{})}
@@ -237,8 +249,7 @@ func (s *session) part(at place) *part {
 func (s *session) unfetchable(at place, err error) {
 	p := s.part(at)
 	if p == nil {
-		s.o.Log.WarnContext(s.ctx, "held", "topic", at.topic, "partition", at.partition, "detail", err)
-		s.hold(at, err) // it was never begun with
+		s.hold(at, hold{why: err}, err.Error()) // it was never begun with
 		return
 	}
 	if p.fail(err) {
@@ -249,40 +260,43 @@ func (s *session) unfetchable(at place, err error) {
 	}
 }
 
-// refetch goes on to fetch partitions whose turn it is again, from where their feeds end: the client may be elsewhere, or have given the
-// partition up. It is for poll alone, between two fetches: no record is under way that was fetched from elsewhere, and no partition is
-// taken away meanwhile.
+// refetch begins with partitions that were held, and goes on to fetch those whose turn it is again, from where their feeds end: the client
+// may be elsewhere, or have given the partition up. It is for poll alone, between two fetches: no record is under way that was fetched from
+// elsewhere, and no partition is taken away meanwhile.
 func (s *session) refetch() {
 	s.mu.Lock()
 	again := s.again
-	s.again = nil
+	s.again = map[place]start{}
 	s.mu.Unlock()
+	if len(again) == 0 {
+		return
+	}
+	given := s.client.CommittedOffsets() // as adjust gave them, until the partition is taken away
 	first, then := map[string]map[int32]kgo.EpochOffset{}, map[string]map[int32]kgo.EpochOffset{}
-	var failed []*part
-	for _, at := range again {
-		p := s.part(at)
-		if p == nil {
-			continue
-		}
-		end, held := p.last()
-		if !held {
-			continue
+	var begin []func()
+	for at, from := range again {
+		next, goOn := from.next, func() { s.start(at, from) }
+		if p := s.part(at); p != nil {
+			end, held := p.last()
+			if !held {
+				continue
+			}
+			next, goOn = end, p.retry
+		} else if _, has := given[at.topic][at.partition]; !has {
+			continue // not yet, or not any more
 		}
 		if first[at.topic] == nil {
 			first[at.topic], then[at.topic] = map[int32]kgo.EpochOffset{}, map[int32]kgo.EpochOffset{}
 		}
-		first[at.topic][at.partition] = kgo.EpochOffset{Epoch: -1, Offset: end + 1}
-		then[at.topic][at.partition] = kgo.EpochOffset{Epoch: -1, Offset: end}
-		failed = append(failed, p)
+		first[at.topic][at.partition] = kgo.EpochOffset{Epoch: -1, Offset: next + 1}
+		then[at.topic][at.partition] = kgo.EpochOffset{Epoch: -1, Offset: next}
+		begin = append(begin, goOn)
 	}
-	if len(failed) == 0 {
-		return
-	}
-	// The client does nothing for an offset that it takes for its own. Both come before the partitions are fetched again.
+	// The client does nothing for an offset that it takes for its own. Both come before the partitions are fetched.
 	s.client.SetOffsets(first)
 	s.client.SetOffsets(then)
-	for _, p := range failed {
-		p.retry()
+	for _, goOn := range begin {
+		goOn()
 	}
 }
 
@@ -367,7 +381,8 @@ func (s *session) mend() {
 	}
 }
 
-// release ends the session when a partition that was held may go on, and has partitions fetched again whose turn it is.
+// release has partitions fetched that may be now: those that were held, and those whose turn it is again. Where the client does not have
+// the partition, or has that of another topic of this name, the session ends.
 func (s *session) release(ctx context.Context) {
 	if s.tellLosses(ctx) != nil {
 		return // told again
@@ -396,18 +411,18 @@ func (s *session) release(ctx context.Context) {
 			s.still(at, w.err)
 			continue
 		}
-		_, held, err := store.New(s.db).CommandPartition(ctx, at.topic, at.partition, w.topicID, w.first, w.end)
+		next, why, err := store.New(s.db).CommandPartition(ctx, at.topic, at.partition, w.topicID, w.first, w.end)
 		switch {
 		case err != nil: // asked again
-		case held != "" && p == nil:
+		case why != "" && p == nil:
 			s.still(at, nil)
-		case held != "" || p != nil && !p.fits(w): // what became of it, the next session finds out
+		case why != "" || p != nil && !p.fits(w): // what became of it, the next session finds out
 			s.end(fmt.Errorf("partition %d of %s: %w", at.partition, at.topic, p.failure()))
-		case p == nil:
-			s.end(fmt.Errorf("partition %d of %s may go on", at.partition, at.topic))
+		case p == nil && held[at].topicID != w.topicID:
+			s.end(fmt.Errorf("partition %d of %s may go on: %w", at.partition, at.topic, errRenewed))
 		default:
 			s.mu.Lock()
-			s.again = append(s.again, at)
+			s.again[at] = start{w.topicID, next}
 			s.mu.Unlock()
 		}
 	}
@@ -417,8 +432,8 @@ func (s *session) release(ctx context.Context) {
 func (s *session) still(at place, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, held := s.held[at]; held {
-		s.held[at] = why
+	if h, held := s.held[at]; held {
+		s.held[at] = hold{why, h.topicID}
 	}
 }
 
@@ -426,9 +441,9 @@ func (s *session) still(at place, why error) {
 func (s *session) kept() error {
 	s.mu.Lock()
 	all := map[place]error{}
-	for at, why := range s.held {
-		if why != nil {
-			all[at] = why
+	for at, h := range s.held {
+		if h.why != nil {
+			all[at] = h.why
 		}
 	}
 	for at, p := range s.parts {

@@ -206,6 +206,9 @@ func TestConsumerWithABadPartition(t *testing.T) {
 			good()
 			w.send(bad, w.make("e", 104))
 			w.eventually(`select id::text from app.effect where id between 101 and 199 order by n`, "101", "102", "103", "104")
+			if is := members(); is != was {
+				t.Errorf("it was %s, and left the group when the partition was well again: %s", was, is)
+			}
 		})
 	}
 }
