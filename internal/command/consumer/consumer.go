@@ -281,7 +281,7 @@ func (c *Consumer) retryParked(ctx context.Context, most int) ([]store.Retried, 
 func (c *Consumer) session(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	s := &session{Consumer: c, ctx: ctx, end: end, began: time.Now(), parts: map[place]*part{}, held: map[place]hold{}, again: map[place]start{}}
+	s := &session{Consumer: c, ctx: ctx, end: end, began: time.Now(), assigned: map[place]bool{}, parts: map[place]*part{}, held: map[place]hold{}, again: map[place]start{}}
 	c.setRenew(func() { end(fmt.Errorf("the connection has changed: %w", errRenewed)) }) // first: a change is seen by Client, or ends what Client has returned
 	defer c.setRenew(nil)
 	options, err := c.o.Client()

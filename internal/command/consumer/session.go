@@ -36,8 +36,9 @@ type session struct {
 
 	mu        sync.Mutex
 	refused   error     // by the group; nil: it was joined since
-	unfetched error     // why a broker's records could not be fetched last; nil: they could
+	unfetched error     // why records of a broker, or of a topic, could not be fetched last; nil: they could
 	at        time.Time // of unfetched
+	assigned  map[place]bool
 	parts     map[place]*part
 	held      map[place]hold  // partitions that are not begun with
 	again     map[place]start // partitions that are to be fetched, after they were not
@@ -73,10 +74,13 @@ func (s *session) OnGroupManageError(err error) {
 }
 
 // joined hears of each assignment, also of one without partitions.
-func (s *session) joined(context.Context, *kgo.Client, map[string][]int32) {
+func (s *session) joined(_ context.Context, _ *kgo.Client, added map[string][]int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = nil
+	for _, at := range placesOf(added) {
+		s.assigned[at] = true
+	}
 }
 
 // A part is a partition that is this member's.
@@ -110,6 +114,7 @@ func (s *session) start(at place, from start) {
 	p := &part{feed: f, cancel: cancel, done: make(chan struct{})}
 	s.mu.Lock()
 	s.parts[at] = p
+	delete(s.held, at)
 	s.mu.Unlock()
 	s.Consumer.mu.Lock()
 	s.failing[at.String()] = w.Failing
@@ -165,6 +170,7 @@ func (s *session) forget(places []place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, at := range places {
+		delete(s.assigned, at)
 		delete(s.parts, at)
 		delete(s.committed, at)
 	}
@@ -219,16 +225,10 @@ func (s *session) poll() {
 			if s.ctx.Err() != nil || topic == "" && limited.Err() != nil && errors.Is(err, limited.Err()) {
 				return
 			}
-			if topic != "" {
+			if topic != "" && partition >= 0 {
 				s.unfetchable(place{topic, partition}, err)
-				return
-			}
-			s.mu.Lock()
-			before := s.at
-			s.unfetched, s.at = err, time.Now()
-			s.mu.Unlock()
-			if time.Since(before) > unfetchedFor { // its text may differ each time
-				s.o.Log.WarnContext(s.ctx, "cannot fetch", "error", err)
+			} else {
+				s.impeded(topic, err)
 			}
 		})
 		cancel()
@@ -245,11 +245,37 @@ func (s *session) part(at place) *part {
 	return s.parts[at]
 }
 
-// unfetchable lets a partition wait that cannot be fetched. The others go on, and so does its worker, with what it has.
+// impeded takes in an error of a topic as a whole, or of a broker: topic is empty. The client goes on by itself when it can.
+func (s *session) impeded(topic string, err error) {
+	if topic == "" {
+		most, _ := s.client.OptValue(kgo.BrokerMaxReadBytes).(int32)
+		err = fmt.Errorf("records cannot be fetched: %w; an answer of a broker may have %d bytes, and a batch of records must fit: "+
+			"tidemark command seek passes over one that does not", err, most)
+	} else {
+		err = fmt.Errorf("topic %s: %w", topic, err)
+	}
+	s.mu.Lock()
+	before := s.at
+	s.unfetched, s.at = err, time.Now()
+	s.mu.Unlock()
+	if time.Since(before) > unfetchedFor { // its text may differ each time
+		s.o.Log.WarnContext(s.ctx, "cannot fetch", "error", err)
+	}
+}
+
+// unfetchable lets a partition wait that cannot be fetched. The others go on, and so does its worker, with what it has. The client also
+// tells of partitions that are another member's.
 func (s *session) unfetchable(at place, err error) {
-	p := s.part(at)
+	s.mu.Lock()
+	p, ours, before := s.parts[at], s.assigned[at], s.held[at]
+	if p == nil && ours { // it was never begun with
+		s.held[at] = hold{err, before.topicID}
+	}
+	s.mu.Unlock()
 	if p == nil {
-		s.hold(at, hold{why: err}, err.Error()) // it was never begun with
+		if ours && before.why == nil {
+			s.o.Log.WarnContext(s.ctx, "held", "topic", at.topic, "partition", at.partition, "detail", err)
+		}
 		return
 	}
 	if p.fail(err) {

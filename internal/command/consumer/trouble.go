@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
@@ -91,20 +91,12 @@ func (s *session) health(ctx context.Context) error {
 		return fmt.Errorf("no broker answers: %w; see connections of the configuration", err)
 	}
 	s.mu.Lock()
-	err, unfetched := s.refused, s.unfetched
+	refused, unfetched := s.refused, s.unfetched
 	if time.Since(s.at) > unfetchedFor {
 		unfetched = nil
 	}
 	s.mu.Unlock()
-	switch {
-	case err != nil:
-		return s.explained(err)
-	case unfetched != nil:
-		most, _ := s.client.OptValue(kgo.BrokerMaxReadBytes).(int32)
-		return fmt.Errorf("records cannot be fetched: %w; an answer of a broker may have %d bytes, and a batch of records must fit: "+
-			"tidemark command seek passes over one that does not", unfetched, most)
-	}
-	if err := s.kept(); err != nil {
+	if err := cmp.Or(refused, unfetched, s.kept()); err != nil {
 		return s.explained(err)
 	}
 	if err := s.frames.away(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -211,6 +212,45 @@ func TestConsumerWithABadPartition(t *testing.T) {
 			}
 		})
 	}
+}
+
+// LI6: brokers have an error for a topic as a whole when they are asked about it, while its partitions can be read. The finding names the topic,
+// and closes when the error is gone.
+func TestConsumerWithABadTopic(t *testing.T) {
+	t.Parallel()
+	w := newService(t)
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, w.topic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	w.connect(cluster.ListenAddrs())
+	w.send(0, w.make("a", 1))
+	w.run()
+	w.eventually(made, "1")
+	var broken atomic.Bool
+	broken.Store(true)
+	host, text, _ := net.SplitHostPort(w.seeds[0])
+	port, _ := strconv.Atoi(text)
+	cluster.ControlKey(int16(kmsg.Metadata), func(asked kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		if asked.(*kmsg.MetadataRequest).Topics != nil || !broken.Load() {
+			return nil, nil, false
+		}
+		answer := asked.ResponseKind().(*kmsg.MetadataResponse)
+		answer.Brokers = []kmsg.MetadataResponseBroker{{Host: host, Port: int32(port)}}
+		topic := kmsg.NewMetadataResponseTopic()
+		topic.Topic, topic.ErrorCode = &w.topic, kerr.UnknownServerError.Code
+		answer.Topics = append(answer.Topics, topic)
+		return answer, nil, true
+	})
+	w.wantTrouble("topic " + w.topic + ": UNKNOWN_SERVER_ERROR")
+	w.send(0, w.make("b", 2))
+	w.eventually(made, "1", "2")
+	broken.Store(false)
+	w.wantNoTrouble()
+	w.send(0, w.make("c", 3))
+	w.eventually(made, "1", "2", "3")
 }
 
 // CM2: a schema that no checker can compile lets no payload pass, and a topic that is missing or keeps records for too long is told.
