@@ -99,7 +99,7 @@ type handling struct {
 	calm bool // the latest look before a page found nothing to mind, and nothing has failed since
 
 	// What came of handlers that took the connection with them (one that outlasts its
-	// timeout in a statement does): the next try of the page goes without them.
+	// timeout in a statement does), or that failed when nothing was to begin any more: the next try of the page goes without them.
 	page *store.Page
 	lost map[taskKey]store.Result
 }
@@ -299,9 +299,10 @@ func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, before st
 	return results, nil
 }
 
-// lose remembers the failure of a handler without which the page has to be tried again.
+// lose remembers the failure of a handler that is not called again in the next try of the page: it has taken the connection with it, or
+// nothing begins any more.
 func (h *handling) lose(ctx context.Context, tx pgx.Tx, t task, failure error) {
-	if tx.Conn().IsClosed() && ctx.Err() == nil {
+	if (tx.Conn().IsClosed() || !h.permit.Allows(t.route.ID)) && ctx.Err() == nil {
 		h.lost[t.key()] = result(ctx, t, failure)
 	}
 }

@@ -51,7 +51,7 @@ func TestAdvisoryLocksStallNobody(t *testing.T) {
 func TestAdvisoryLocksAreHints(t *testing.T) {
 	t.Parallel()
 	s := open(t, tidemarktest.NewDB(t), "catalog")
-	s.wantRows(`select p.proname::text from `+ours+` and p.prosrc ~ 'pg_(try_)?advisory' order by 1`, "capture_template", "emit", "emit_all")
+	s.wantRows(`select p.proname::text from `+ours+` and p.prosrc ~ 'pg_(try_)?advisory_(xact_)?lock' order by 1`, "capture_template", "emit", "emit_all")
 	s.wantRows(`select p.proname::text from ` + ours + ` and p.prosrc ~ 'pg_advisory_(xact_)?lock'`)
 }
 
