@@ -51,3 +51,33 @@ func TestCommandPartitionLost(t *testing.T) {
 	lost("T", 10) // the topic as it is was not accepted yet
 	look(fine)
 }
+
+// CM7: a pass over what was lost may be under way when the partition is looked at, of a daemon that the group has given up. Its records are not
+// taken for what is read anew.
+func TestCommandPartitionLostBesideAPass(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := serve(t, db).partition()
+	executor := login(t, db, "executor", "tidemark_executor")
+	look := func() string {
+		t.Helper()
+		return one[string](executor.session, `select coalesce(held, '') from tidemark.command_partition('events', 3, 'T', 0, 20)`)
+	}
+	first := p.record(0, "a", `{"id": 1}`, `{}`)
+	executor.exec(`select tidemark.command_partition_lost('events', 3, 'T', 0)`)
+	p.exec(`begin`)
+	p.exec(`select tidemark.lease_check('commands', $1, 'kafka:events', 3)`, p.epoch) // a pass begins so
+	equal(t, "beside the pass", look(), "Kafka has lost the records from 0 on, and a pass over them was under way")
+	p.wantPass(`ran 1 {"processed": 1}`, "batch", first)
+	p.exec(`commit`)
+	equal(t, "after it", look(), "the next offset is 1, and Kafka has lost the records from 0 on that were read: others may have their offsets now")
+
+	p.exec(`select tidemark.command_seek('events', 3, 1, 'test')`)
+	equal(t, "accepted", look(), "")
+	executor.exec(`select tidemark.command_partition_lost('events', 3, 'T', 1)`)
+	equal(t, "read anew", look(), "")
+	p.wantCode("TM011", "batch", p.record(1, "b", `{"id": 2}`, `{}`))
+	p.claim()
+	p.wantPass(`ran 2 {"processed": 1}`, "batch", p.record(1, "b", `{"id": 2}`, `{}`))
+	equal(t, "later", look(), "")
+}

@@ -45,10 +45,21 @@ begin
         when next_offset > kept then format(
             'the next offset is %s, and Kafka has lost the records from %s on that were read: others may have their '
             'offsets now', next_offset, kept) end;
+    if held is null and kept is not null then
+        -- It is read anew from the cursor. A pass under way over what was read before may still move that; no pass of
+        -- an earlier epoch comes after this.
+        perform from tidemark.heartbeat h where h.executor_id = name for update skip locked;
+        if found then
+            update tidemark.heartbeat h set lease_epoch = h.lease_epoch + 1 where h.executor_id = name;
+            update tidemark.worker_cursor c set metadata = c.metadata - 'kept'
+            where c.worker = 'commands' and c.source = feed and c.shard = command_partition.partition
+              and c.watermark_id::bigint <= kept;
+        end if;
+        if not found then
+            held := format('Kafka has lost the records from %s on, and a pass over them was under way', kept);
+        end if;
+    end if;
     if held is null then
-        update tidemark.worker_cursor c set metadata = c.metadata - 'kept' -- it is read anew from there
-        where c.worker = 'commands' and c.source = feed and c.shard = command_partition.partition
-          and c.metadata ? 'kept';
         perform tidemark.finding_close('command_partition_held', name);
     else
         perform tidemark.finding_open('command_partition_held', name, 'high', held);
