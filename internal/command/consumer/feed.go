@@ -167,11 +167,12 @@ func (f *feed) last() (end int64, held bool) {
 	return f.end, f.held
 }
 
-// fits tells whether all that was fetched is of what the partition has: it may have been made again, or have lost its end.
+// fits tells whether the partition goes on where fetching does: it may have been made again, have lost its end, or have records that come
+// next deleted.
 func (f *feed) fits(w where) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.topicID == w.topicID && f.end <= w.end
+	return f.topicID == w.topicID && w.first <= f.end && f.end <= w.end
 }
 
 // retry goes on to fetch.

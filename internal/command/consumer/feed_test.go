@@ -91,6 +91,9 @@ func TestFeedThatFails(t *testing.T) {
 				t.Errorf("it is at 3, and the partition ends at %d", end)
 			}
 		}
+		if !f.fits(where{topicID: "T", first: 3, end: 5}) || f.fits(where{topicID: "T", first: 4, end: 5}) {
+			t.Error("it is at 3, and the partition begins there, or behind it")
+		}
 		var waits []time.Duration
 		for range 8 {
 			_ = f.fail(errors.New("it is broken"))

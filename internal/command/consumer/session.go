@@ -433,25 +433,34 @@ func (s *session) release(ctx context.Context) {
 	defer cancel()
 	for at, w := range all {
 		p := failed[at]
-		if w.err != nil {
+		switch {
+		case w.err != nil:
 			s.still(at, w.err)
 			continue
+		case p != nil && p.fits(w):
+			s.fetchAgain(at, start{})
+			continue
+		case p != nil: // what became of it, the next session finds out, when no pass is under way
+			s.end(fmt.Errorf("partition %d of %s: %w", at.partition, at.topic, p.failure()))
+			return
 		}
 		next, why, err := store.New(s.db).CommandPartition(ctx, at.topic, at.partition, w.topicID, w.first, w.end)
 		switch {
 		case err != nil: // asked again
-		case why != "" && p == nil:
+		case why != "":
 			s.still(at, nil)
-		case why != "" || p != nil && !p.fits(w): // what became of it, the next session finds out
-			s.end(fmt.Errorf("partition %d of %s: %w", at.partition, at.topic, p.failure()))
-		case p == nil && held[at].topicID != w.topicID:
+		case held[at].topicID != w.topicID:
 			s.end(fmt.Errorf("partition %d of %s may go on: %w", at.partition, at.topic, errRenewed))
 		default:
-			s.mu.Lock()
-			s.again[at] = start{w.topicID, next}
-			s.mu.Unlock()
+			s.fetchAgain(at, start{w.topicID, next})
 		}
 	}
+}
+
+func (s *session) fetchAgain(at place, from start) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.again[at] = from
 }
 
 // still says why a partition is held, if it is.
