@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -14,6 +15,11 @@ import (
 type loss struct {
 	place
 	topicID string
+}
+
+func isLoss(err error) bool {
+	_, is := errors.AsType[*kgo.ErrDataLoss](err)
+	return is
 }
 
 // lose takes in a loss. The partition is not fetched any more.
@@ -39,8 +45,8 @@ func (s *session) tellLosses(ctx context.Context) error {
 		s.Consumer.mu.Lock()
 		delete(s.losses, l)
 		s.Consumer.mu.Unlock()
-		if p := s.part(l.place); p != nil {
-			s.end(fmt.Errorf("partition %d of %s: %w", l.partition, l.topic, p.failure()))
+		if s.part(l.place) != nil {
+			s.end(fmt.Errorf("partition %d of %s: Kafka has lost the records from %d on", l.partition, l.topic, kept))
 		}
 	}
 	return nil

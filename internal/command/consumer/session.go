@@ -215,27 +215,36 @@ func (s *session) poll() {
 		if fetches.IsClientClosed() {
 			s.end(errors.New("the client is closed"))
 		}
-		fetches.EachPartition(func(p kgo.FetchTopicPartition) {
-			if at := s.part(place{p.Topic, p.Partition}); at != nil && len(p.Records) > 0 {
-				s.frames.expect(p.Records)
-				at.add(p.FetchPartition) // those before an error, too
-			}
-		})
-		fetches.EachError(func(topic string, partition int32, err error) {
-			if s.ctx.Err() != nil || topic == "" && limited.Err() != nil && errors.Is(err, limited.Err()) {
-				return
-			}
-			if topic != "" && partition >= 0 {
-				s.unfetchable(place{topic, partition}, err)
-			} else {
-				s.impeded(topic, err)
-			}
-		})
+		s.take(fetches, limited.Err())
 		cancel()
 		s.refetch()
 		s.client.AllowRebalance()
 	}
 	s.client.AllowRebalance()
+}
+
+// take hands over what a poll has fetched. over is its own error, if its time is over.
+func (s *session) take(fetches kgo.Fetches, over error) {
+	fetches.EachError(func(topic string, partition int32, err error) {
+		if isLoss(err) { // first: the client has gone back, and what comes with it may leave a gap
+			s.unfetchable(place{topic, partition}, err)
+		}
+	})
+	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+		if at := s.part(place{p.Topic, p.Partition}); at != nil && len(p.Records) > 0 {
+			s.frames.expect(p.Records)
+			at.add(p.FetchPartition) // those before an error, too
+		}
+	})
+	fetches.EachError(func(topic string, partition int32, err error) {
+		switch {
+		case s.ctx.Err() != nil, isLoss(err), topic == "" && over != nil && errors.Is(err, over):
+		case topic != "" && partition >= 0:
+			s.unfetchable(place{topic, partition}, err)
+		default:
+			s.impeded(topic, err)
+		}
+	})
 }
 
 // part is a partition that this member reads; nil: it does not.
