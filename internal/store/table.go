@@ -92,10 +92,14 @@ type FailedRow struct {
 type Handle func(ctx context.Context, tx pgx.Tx, rows []Row) (failed []FailedRow, splits int, err error)
 
 // Apply is a pass whose rows go to a function of this program: what that writes in the
-// transaction commits with the cursor.
-func (t *Table) Apply(ctx context.Context, rows int, handle Handle) (pass Pass, err error) {
+// transaction commits with the cursor. Reading and handling end with the timeout. What is recorded then may last until ctx ends,
+// but not the count of rows: the server ends it when the time is up, and the rest is recorded without it.
+func (t *Table) Apply(ctx context.Context, timeout time.Duration, rows int, handle Handle) (pass Pass, err error) {
 	err = pgx.BeginTxFunc(ctx, t.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		began := time.Now()
+		closing := ctx
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
 		var plan, read, refused, detail *string
 		var ids, items []string
 		var times []*time.Time
@@ -126,13 +130,18 @@ func (t *Table) Apply(ctx context.Context, rows int, handle Handle) (pass Pass, 
 			}
 			splits += tries
 		}
-		pass, err = t.close(ctx, tx, *plan, *read, *refused, failed, splits, began)
+		if err = ctx.Err(); err != nil {
+			return err
+		}
+		pass, err = t.close(closing, tx, timeout-time.Since(began), *plan, *read, *refused, failed, splits, began)
 		return err
 	})
 	return pass, err
 }
 
-func (t *Table) close(ctx context.Context, tx pgx.Tx, plan, read, refused string, failed []FailedRow, splits int, began time.Time) (pass Pass, err error) {
+func (t *Table) close(ctx context.Context, tx pgx.Tx, timeout time.Duration, plan, read, refused string, failed []FailedRow, splits int,
+	began time.Time,
+) (pass Pass, err error) {
 	type column = []string
 	ids, rows, messages := make(column, len(failed)), make(column, len(failed)), make(column, len(failed))
 	times, permanent, delays := make([]*time.Time, len(failed)), make([]bool, len(failed)), make([]*float64, len(failed))
@@ -144,10 +153,10 @@ func (t *Table) close(ctx context.Context, tx pgx.Tx, plan, read, refused string
 		}
 	}
 	var summary []byte
-	err = tx.QueryRow(ctx, `select tidemark.source_close($1, $2::text::tidemark.source_plan, $3::text::tidemark.source_page, $12::text::tidemark.failed_row[] || array(
+	err = within(ctx, tx, timeout, &summary, `select tidemark.source_close($1, $2::text::tidemark.source_plan, $3::text::tidemark.source_page, $12::text::tidemark.failed_row[] || array(
 		select row(f.id, f.ts, f.row::jsonb, 'handler', f.message, f.permanent, f.delay)::tidemark.failed_row
 		from unnest($4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::boolean[], $9::float8[]) f (id, ts, row, message, permanent, delay)), $10, $11)`,
-		t.epoch, plan, read, ids, times, rows, messages, permanent, delays, splits, began, refused).Scan(&summary)
+		t.epoch, plan, read, ids, times, rows, messages, permanent, delays, splits, began, refused)
 	if err != nil {
 		return Pass{}, err
 	}

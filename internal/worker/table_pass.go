@@ -132,15 +132,12 @@ func (t *tablePass) narrowed(ctx context.Context, l *lease) (store.Pass, error) 
 // empty: Handle takes them.
 func (t *tablePass) run(ctx context.Context, timeout time.Duration, fault string) (store.Pass, error) {
 	failpoint.Pause("read")
+	// The server ends what takes too long; the deadline is for connections that the network has forgotten.
+	ctx, cancel := context.WithTimeout(ctx, timeout+settleTime)
+	defer cancel()
 	if t.o.Handle == nil {
-		// The server ends what takes too long, and narrows it down; the deadline is for connections that the network
-		// has forgotten.
-		ctx, cancel := context.WithTimeout(ctx, timeout+settleTime)
-		defer cancel()
 		return t.Pass(ctx, timeout)
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	handle := t.o.Handle
 	if fault != "" {
 		handle = func(_ context.Context, _ pgx.Tx, rows []store.Row) (failed []store.FailedRow, splits int, err error) {
@@ -150,7 +147,7 @@ func (t *tablePass) run(ctx context.Context, timeout time.Duration, fault string
 			return failed, 0, nil
 		}
 	}
-	return t.Apply(ctx, t.page, handle)
+	return t.Apply(ctx, timeout, t.page, handle)
 }
 
 // timedOut: a function of this program is ended by its context, what it does in the database also by the server.

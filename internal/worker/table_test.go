@@ -252,3 +252,43 @@ func TestQuietTable(t *testing.T) {
 	}
 	eventually(t, db, `select concat_ws(' ', count(*), count(distinct id)) from taken`, "3 3")
 }
+
+// The count at the end of a sweep takes longer than a page may: the pass is recorded without it, and rows go on to be taken.
+func TestTableCountTakesTooLong(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	exec(t, db, births)
+	exec(t, db, `select tidemark.source_set('late', '{"table": "public.births", "id_column": "id", "timestamp_column": "born_at", "safety": "declared", "margin": "1 microsecond", "sweep_window": "1 hour", "sweep_every": "1 microsecond"}');
+		select tidemark.worker_set('g', '{"source": "table", "handler": "go"}');
+		select tidemark.worker_source_add('g', 'late'), tidemark.gate_set('worker.g.enabled', true);
+		alter table births alter born_at drop not null; create sequence counts;
+		insert into births (born_at) select now() - n * interval '3 hours' from generate_series(1, 10) n`)
+	exec(t, db, `do $$ begin execute replace(pg_get_functiondef('tidemark.source_recount'::regproc), 'counts := got.counts;',
+		'counts := got.counts; if buckets > 10 and nextval(''public.counts'') > 0 then perform pg_sleep(3600); end if;'); end $$`)
+	w := worker.New(db.Pool, worker.Options{
+		Worker: "g", Owner: "test/count", Lease: 20 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond,
+		StopTime: 5 * time.Second, Log: testLog(t),
+	}, worker.Table{
+		Source: "late", Paging: worker.NewPaging(store.Paging{PageSize: 5000, PageTimeout: 1}),
+		Handle: func(ctx context.Context, tx pgx.Tx, rows []store.Row) ([]store.FailedRow, int, error) {
+			for _, r := range rows {
+				if _, err := tx.Exec(ctx, `insert into taken (id) values ($1)`, r.ID); err != nil {
+					return nil, 0, err
+				}
+			}
+			return nil, 0, nil
+		},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	eventually(t, db, `select (last_value >= 2)::text from counts`, "true")
+	exec(t, db, `insert into births (born_at) values (null), (now() - interval '2 seconds')`)
+	eventually(t, db, exact, "0 0")
+	eventually(t, db, `select coalesce(verified_through > now() - interval '4 hours', false)::text from tidemark.worker_cursor where worker = 'g'`, "true")
+	eventually(t, db, `select kind from tidemark.finding where closed_at is null`)
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -226,3 +226,56 @@ end $$`); err != nil {
 	s.want(`select count(*) from taken`, "0")
 	s.wantWell()
 }
+
+// What counts the rows behind the window takes longer than a pass may. The page that it ends is recorded all the same, and the next
+// sweep counts fewer buckets. If even one takes too long, a finding says so. Rows are taken meanwhile.
+func TestSourceCountHangs(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "declared", `{"sweep_window": "1 hour", "bucket": "1 minute"}`)
+	s.rewrite("source_recount", "counts := got.counts;", "counts := got.counts; perform pg_sleep(how.seconds) from public.how where buckets > how.most;")
+	s.exec(`create table how (most integer, seconds float8); insert into how values (30, 3600);
+		insert into births (born_at) select now() - n * interval '1 minute' from generate_series(2, 600) n; set statement_timeout = '2s'`)
+	const verified = `select coalesce(verified_through > now() - make_interval(mins => 560), false), coalesce(verified_through > now() - make_interval(mins => 70), false)
+		from tidemark.worker_cursor where worker = 'w'`
+	s.sweep() // 500 buckets
+	s.sweep()
+	s.want(verified, "false false")
+	s.sweep()
+	s.want(verified, "false false") // 62, and then 7
+	for range 3 {
+		s.sweep()
+	}
+	s.want(verified, "true false") // more each time, up to what takes too long
+	s.want(findings)
+	s.exec(`update how set most = 0`)
+	for range 3 {
+		s.exec(`insert into births (born_at) values (now() - interval '30 minutes'), (null), (clock_timestamp())`)
+		s.sweep()
+		s.exact()
+	}
+	s.want(findings, "source_count_mismatch w/births/0")
+	s.want(`select detail like '%a pass of 00:00:02 has no time for those of 00:01:00 from 2%' from tidemark.finding where closed_at is null`, "true")
+	s.exec(`update how set seconds = 0`)
+	for range 12 {
+		s.sweep()
+	}
+	s.want(verified, "true true")
+	s.wantWell()
+}
+
+// Steps take turns also where one is cut off each time.
+func TestSourceSweepHangs(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "declared", `{"sweep_window": "1 hour"}`)
+	s.exec(insertAt("now() - interval '2 s'"))
+	s.sweep()
+	s.rewrite("source_read", "if plan.step = 'sweep' then", "if plan.step = 'sweep' then perform pg_sleep(3600);")
+	s.exec(`update tidemark.worker_cursor set sweep = sweep - 'done_at' where worker = 'w'; set statement_timeout = '500ms'`)
+	for range 4 {
+		s.exec(insertAt("clock_timestamp()"))
+		s.once()
+		s.once()
+	}
+	s.exact()
+	s.want(`select (metadata #>> '{suspects,sweep,cuts}')::integer >= 3 from tidemark.worker_cursor where worker = 'w'`, "true")
+}

@@ -22,6 +22,8 @@ begin
     set metadata = x.metadata || jsonb_build_object('suspects',
             coalesce(x.metadata -> 'suspects', '{}') || jsonb_build_object(plan.step,
                 jsonb_build_object('left', suspects, 'rows', part, 'cuts', cuts))),
+        -- Steps take turns (tidemark.source_next): one that is cut off again and again does not stop the others.
+        last_run_summary = coalesce(x.last_run_summary, '{}') || jsonb_build_object('step', plan.step),
         updated_at = clock_timestamp()
     where x.worker = c.worker and x.source = c.source and x.shard = c.shard;
     perform tidemark.executor_beat(array[executor], 'failed: the page took too long', plan.lease);
@@ -41,7 +43,7 @@ end
 $$;
 comment on function tidemark.source_cut(tidemark.source_plan, bigint, integer, text) is
     'Records in the cursor that the statement_timeout ended a page, which was then rolled back: one of its rows '
-    '(examined; null: as many as the page may have had) may hang. The next page of the step has a 32nd of them. Five '
-    'such pages in a row, without a successful one, open the finding worker_failing. Returns the summary of the pass, '
-    'with status cut. Raises TM011.';
+    '(examined; null: as many as the page may have had) may hang. The next page of the step has a 32nd of them; other '
+    'steps have their turn before it. Five such pages in a row, without a successful one, open the finding '
+    'worker_failing. Returns the summary of the pass, with status cut. Raises TM011.';
 grant execute on function tidemark.source_cut(tidemark.source_plan, bigint, integer, text) to tidemark_executor;

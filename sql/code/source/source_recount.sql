@@ -14,6 +14,9 @@ declare
     oldest constant timestamptz := '0001-01-01 00:00:00+00';
     time_ constant record := tidemark.source_time(s);
     rel constant text := tidemark.source_row(s);
+    began constant timestamptz := clock_timestamp();
+    whole constant interval := current_setting('statement_timeout')::interval;
+    buckets integer := coalesce((c.metadata ->> 'buckets')::integer, 500);
     groups double precision;
     first timestamptz;
     from_ timestamptz;
@@ -38,34 +41,44 @@ begin
         return told;
     end if;
     upto := date_bin(s.bucket, c.watermark_ts - s.sweep_window, origin);
-    got := tidemark.source_look(plan.relation, format('select min(%s) as at from %s where %s >= ($1%s)', time_.at, rel,
-                                                      time_.stored, time_.zone),
-                                greatest(coalesce(c.verified_through, '-infinity'), oldest));
-    first := date_bin(s.bucket, got.at, origin);
-    from_ := greatest(coalesce(c.verified_through, first), oldest);
-    upto := least(upto, first + 500 * s.bucket);
-    if c.watermark_ts is null or first is null or upto <= coalesce(c.verified_through, '-infinity') then
-        return told;
-    end if;
     begin
+        got := tidemark.source_look(plan.relation, format('select min(%s) as at from %s where %s >= ($1%s)', time_.at,
+                                                          rel, time_.stored, time_.zone),
+                                    greatest(coalesce(c.verified_through, '-infinity'), oldest));
+        first := date_bin(s.bucket, got.at, origin);
+        from_ := greatest(coalesce(c.verified_through, first), oldest);
+        upto := least(upto, first + buckets * s.bucket);
+        if c.watermark_ts is null or first is null or upto <= coalesce(c.verified_through, '-infinity') then
+            return told;
+        end if;
         got := tidemark.source_look(plan.relation, format('select jsonb_object_agg(b.at, b.n) as counts from (
             select date_bin(%L, %s, %L) as at, count(*) as n from %s
             where %s >= ($1%s) and %5$s < ($3%6$s) and %s group by 1) b',
             s.bucket, time_.at, origin, rel, time_.stored, time_.zone,
             tidemark.source_fits(s, (plan.worker).shards, '$6')), from_, null, upto, shard => c.shard);
         counts := got.counts;
-    exception when others or assert_failure then
-        if tidemark.is_transient(sqlstate) or s.filter is null
+    exception when others or assert_failure or query_canceled then
+        if sqlstate = '57014' and tidemark.time_left() <= interval '0' then
+            -- The timer fires once in a statement: the page is recorded all the same. The next sweep counts less.
+            return coalesce(told, '{}') || jsonb_build_object('buckets', greatest(1, buckets / 8))
+                || case when buckets = 1 then jsonb_build_object('uncounted', sqlstate) else '{}' end;
+        elsif tidemark.is_transient(sqlstate) or s.filter is null
             or tidemark.source_is_misconfigured(sqlstate) then
             raise;
         end if;
         return coalesce(told, '{}') || jsonb_build_object('uncounted', sqlstate);
     end;
-    return coalesce(told, '{}') || jsonb_build_object('from', from_, 'upto', upto, 'counts', coalesce(counts, '{}'));
+    if whole = interval '0' or clock_timestamp() - began < whole / 4 then
+        buckets := least(500, buckets * 2);
+    end if;
+    return coalesce(told, '{}') || jsonb_build_object('from', from_, 'upto', upto, 'buckets', buckets,
+                                                         'counts', coalesce(counts, '{}'));
 end
 $$;
 comment on function tidemark.source_recount(tidemark.source_plan, tidemark.source_page) is
     'At the end of a sweep: the number of rows in the table in each time bucket behind the window that is not verified '
-    'yet, at most 500 buckets. uncounted: the SQLSTATE with which the filter fails for one of these rows. groups, for '
-    'a worker with a storm guard: the planner''s estimate of the number of groups. Null: nothing was counted.';
+    'yet, at most 500 buckets. buckets: how many the next count takes; an eighth after one that the statement_timeout '
+    'has ended. uncounted: the SQLSTATE with which the filter fails for one of these rows, or 57014 where one bucket '
+    'takes too long. groups, for a worker with a storm guard: the planner''s estimate of the number of groups. Null: '
+    'nothing was counted.';
 grant execute on function tidemark.source_recount(tidemark.source_plan, tidemark.source_page) to tidemark_executor;

@@ -34,10 +34,19 @@ begin
     if c.phase = 'reconciling' then
         c.phase := 'incremental';
     end if;
+    if recount ? 'buckets' then
+        c.metadata := c.metadata || jsonb_build_object('buckets', recount -> 'buckets');
+    end if;
     if recount ? 'uncounted' then
-        perform tidemark.finding_open('source_count_mismatch', executor, 'high', format(
-            'rows behind sweep_window cannot be counted: the filter of source %s fails for one of them (SQLSTATE %s). '
-            'Write the filter so that it fails for none', s.source, recount ->> 'uncounted'));
+        perform tidemark.finding_open('source_count_mismatch', executor, 'high', case
+            when recount ->> 'uncounted' = '57014' then format(
+                'rows behind sweep_window cannot be counted: a pass of %s has no time for those of %s from %s on. Set '
+                'a longer page_timeout or a shorter bucket, and see that the table has an index on the timestamp',
+                current_setting('statement_timeout')::interval, s.bucket,
+                coalesce(c.verified_through::text, 'the first'))
+            else format(
+                'rows behind sweep_window cannot be counted: the filter of source %s fails for one of them (SQLSTATE '
+                '%s). Write the filter so that it fails for none', s.source, recount ->> 'uncounted') end);
     elsif recount ? 'upto' then
         select b.at, b.there, b.handled into wrong
         from (
