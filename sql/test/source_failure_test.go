@@ -402,3 +402,26 @@ func TestSourceThrottles(t *testing.T) {
 	<-done
 	s.wantWell()
 }
+
+// New rows, rows that are tried again and a sweep take turns: many retries that are due keep neither of the others waiting.
+func TestSourceStepsTakeTurns(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "declared", `{"sweep_window": "1 hour"}`)
+	s.exec(insertAt("now() - interval '2 s'"))
+	s.sweep()
+	s.exec(`insert into births (born_at, name) select now() - interval '1 s', 'failed' from generate_series(1, 1000);
+		update tidemark.worker_cursor set watermark_ts = now(), watermark_id = '1', decided_through = tidemark.source_place(now(), '1'), sweep = sweep - 'done_at' where worker = 'w';
+		insert into tidemark.pending_row (worker_id, source, shard, item_id, snapshot, last_error, next_attempt_at)
+			select w.id, 'births', 0, b.id::text, '{}', 'a test', now() from births b, tidemark.worker w where b.name = 'failed' and w.worker = 'w'`)
+	s.exec(insertAt("null"))
+	s.exec(insertAt("clock_timestamp()"))
+	for _, step := range []string{"forward", "retry", "sweep", "forward", "retry", "sweep"} {
+		if got := s.once(); got.Step != step {
+			t.Errorf("%+v, want %s", got, step)
+		}
+	}
+	s.want(`select count(*) from taken where row ->> 'name' is null`, "3")
+	s.want(`select count(*) > 700 from tidemark.pending_row`, "true")
+	s.retried()
+	s.exact()
+}

@@ -27,6 +27,7 @@ declare
     bound record;
     back interval;
     retry boolean;
+    last_step text;
     clock constant timestamptz := clock_timestamp(); -- which an index can use as a condition
 begin
     select x.* into w from tidemark.worker x where x.worker = source_next.worker;
@@ -118,9 +119,11 @@ begin
           and q.next_attempt_at <= clock);
     sweeps := s.safety in ('clock', 'declared') and (c.sweep ? 'next_xmin'
         or coalesce((c.sweep ->> 'done_at')::timestamptz, '-infinity') < clock_timestamp() - s.sweep_every);
+    -- As long as a sweep is due, they take turns: forward, retry, sweep.
+    last_step := c.last_run_summary ->> 'step';
     plan.step := case
-        when retry and c.last_run_summary ->> 'step' is distinct from 'retry' then 'retry'
-        when sweeps and c.phase <> 'seeding' and c.last_run_summary ->> 'step' = 'forward' then 'sweep'
+        when retry and last_step is distinct from 'retry' and not (sweeps and last_step = 'sweep') then 'retry'
+        when sweeps and c.phase <> 'seeding' and last_step in ('forward', 'retry') then 'sweep'
         else 'forward' end;
     due := case
         when retry then 'retry'
