@@ -97,3 +97,17 @@ func TestEventsEraseBesideACapturedTable(t *testing.T) {
 	s.wantRows(`select id::text from taken order by n`, "1", "2")
 	s.wantRows(erase, "2 0")
 }
+
+// A row that was deleted and inserted again before it was read is named by two events: it is handed over once, and fails once.
+func TestSourceCapturedTwice(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "operator")
+	s.takesOrders()
+	s.exec(`alter function take rename to really_take; create function take(rows orders[]) returns void language plpgsql as $$ begin
+		if exists (select from unnest(rows) r where r.n = 666) then raise 'not this one'; end if;
+		perform public.really_take(rows); end $$`)
+	s.exec(`insert into orders values (1, 0), (7, 0), (8, 0); delete from orders where id in (7, 8); insert into orders values (9, 0), (7, 666), (8, 0)`)
+	s.takeOrders()
+	s.wantRows(`select id::text from taken order by n`, "1", "9", "8")
+	s.wantRows(`select concat_ws(' ', item_id, error_count) from tidemark.pending_row`, "7 1")
+}

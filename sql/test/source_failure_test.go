@@ -425,3 +425,27 @@ func TestSourceStepsTakeTurns(t *testing.T) {
 	s.retried()
 	s.exact()
 }
+
+// The same id twice in a page: two rows of a table that is partitioned by another column of its key. Both are handed over, and the worker
+// goes on, also where they fail.
+func TestSourceSameIDTwice(t *testing.T) {
+	t.Parallel()
+	s := tailing{open(t, tidemarktest.NewDB(t), "worker")}
+	s.exec(`create table births (tenant int, id bigint, born_at timestamptz default clock_timestamp() not null, name text, primary key (tenant, id)) partition by list (tenant);
+		create table births_1 partition of births for values in (1); create table births_2 partition of births for values in (2);
+		create index on births (born_at, id); create table taken (id bigint, tenant int);
+		create function take(rows births[]) returns void language plpgsql as $$ begin
+			if exists (select from unnest(rows) r where r.name = 'bad') then raise 'a bad row'; end if;
+			insert into taken select r.id, r.tenant from unnest(rows) r; end $$`)
+	s.source("births", `{"table": "public.births", "id_column": "id", "timestamp_column": "born_at", "margin": "1 microsecond", "safety": "declared", "sweep_window": "1 hour"}`)
+	s.worker("w", `{"handler": "sql", "handler_ref": "public.take"}`)
+	s.add("w")
+	s.sweep()
+	s.exec(`insert into births (tenant, id) select t, n from generate_series(1, 2) t, generate_series(1, 3) n`)
+	s.sweep()
+	s.want(`select id, tenant from taken order by id, tenant`, "1 1", "1 2", "2 1", "2 2", "3 1", "3 2")
+	s.exec(`insert into births (tenant, id, name) select t, n, case n when 5 then 'bad' end from generate_series(1, 2) t, generate_series(4, 6) n`)
+	s.retried()
+	s.want(`select id, tenant from taken where id > 3 order by id, tenant`, "4 1", "4 2", "6 1", "6 2")
+	s.want(`select item_id, attempts from tidemark.dead_letter`, "5 3")
+}

@@ -30,6 +30,8 @@ begin
         return 0;
     end if;
 
+    -- Two rows may have the same id (of a partitioned table, in two partitions).
+    failed := array(select distinct on (f.item_id) f from unnest(failed) f order by f.item_id);
     insert into tidemark.pending_row as p (worker_id, source, shard, item_id, item_ts, snapshot, last_error,
                                            next_attempt_at)
     select w.id, s.source, (plan.cursor).shard, f.item_id, f.item_ts, f.snapshot, f.code || ': ' || f.message, at

@@ -43,6 +43,9 @@ declare
     sweeping constant boolean := segment or step = 'sweep';
     swept constant boolean := definition.sweep_window is not null;
     together constant boolean := coalesced and step not in ('ids', 'retry');
+    -- Two events may name one row: it was deleted, and inserted again.
+    once constant text := case when together then 'e.g' when definition.safety = 'capture' and step = 'forward'
+                               then 'e.id' end;
     -- A row keeps 32 bits of its transaction's number. Visible transactions are below the snapshot's end.
     bound constant text := '(select pg_snapshot_xmax(pg_current_snapshot())::text::bigint)';
     wide constant text := format('(%s & -4294967296 | tidemark_row.xmin::text::bigint)', bound);
@@ -165,9 +168,9 @@ and (select l.resolved_at is null from tidemark.dead_letter l
     end if;
     page := format('select e.*, %s as fresh from (%s) e', fresh, page);
     page := format('select e.*, e.fresh%s as takes from (%s) e',
-        case when together then ' and row_number() over (partition by e.fresh, e.g order by ' || backwards || ') = 1'
-             else '' end, page);
-    if together then
+        coalesce(' and row_number() over (partition by e.fresh, ' || once || ' order by ' || backwards || ') = 1', ''),
+        page);
+    if once is not null then
         page := page || ' order by ' || forwards;
     end if;
 

@@ -85,8 +85,11 @@ begin
 
     if page.ledger_xids is not null then
         insert into tidemark.source_ledger as l (worker_id, source, shard, item_id, xid)
-        select w.id, s.source, c.shard, n.id, n.xid::xid8 from unnest(page.ledger_ids, page.ledger_xids) n (id, xid)
+        -- Two rows may have the same id (of a partitioned table, in two partitions).
+        select distinct on (n.id) w.id, s.source, c.shard, n.id, n.xid::xid8
+        from unnest(page.ledger_ids, page.ledger_xids) n (id, xid)
         where n.xid is not null
+        order by n.id, n.xid::xid8 desc
         on conflict (worker_id, source, shard, item_id) do update set xid = excluded.xid;
     end if;
 

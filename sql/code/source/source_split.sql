@@ -10,7 +10,10 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    stack integer[] := case when cardinality(ids) > 0 then array[1, cardinality(ids)] else '{}' end;
+    -- Two rows may have the same id (of a partitioned table, in two partitions): each part reads both.
+    items constant text[] := array(select u.id from unnest(ids) with ordinality u (id, ord)
+                                   group by u.id order by min(u.ord));
+    stack integer[] := case when cardinality(items) > 0 then array[1, cardinality(items)] else '{}' end;
     first integer;
     last integer;
     part tidemark.source_page;
@@ -29,7 +32,7 @@ begin
         stack := stack[: cardinality(stack) - 2];
         began := clock_timestamp();
         begin
-            part := tidemark.source_read(plan, act, ids[first : last]);
+            part := tidemark.source_read(plan, act, items[first : last]);
             -- The number of groups does not grow when the page is halved.
             result := tidemark.jsonb_add(case jsonb_typeof(result) when 'object' then result - 'groups' else result end,
                                          part.result);
@@ -38,7 +41,7 @@ begin
             -- The timer and an operator's cancel have the same code, but the cancel comes earlier. A row is at fault if
             -- it was alone and used up its time, or was cut off alone before. No other part is tried: the timer fires
             -- once in a statement.
-            late := cardinality(ids) = 1 and code = '57014' and tidemark.time_left() <= interval '0'
+            late := cardinality(items) = 1 and code = '57014' and tidemark.time_left() <= interval '0'
                 and (plan.suspects = 1
                      or clock_timestamp() - began >= current_setting('statement_timeout')::interval / 3);
             if coalesce(late, false) then
@@ -49,7 +52,7 @@ begin
             end if;
             splits := splits + 1;
             if first = last then
-                culprits := culprits || ids[first];
+                culprits := culprits || items[first];
                 codes := codes || code;
                 messages := messages || message;
             else
