@@ -1,6 +1,7 @@
 package test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -110,4 +111,35 @@ func TestSourceCapturedTwice(t *testing.T) {
 	s.takeOrders()
 	s.wantRows(`select id::text from taken order by n`, "1", "9", "8")
 	s.wantRows(`select concat_ws(' ', item_id, error_count) from tidemark.pending_row`, "7 1")
+}
+
+// An event names its row by the primary key. A source that reads by another column would find no row, or a wrong one.
+func TestSourceCapturedByThePrimaryKey(t *testing.T) {
+	t.Parallel()
+	s := tailing{open(t, tidemarktest.NewDB(t), "operator")}
+	for name, table := range map[string]string{
+		"two columns":    `(id text unique not null, made timestamptz not null default now(), n int, primary key (id, made))`,
+		"another number": `(n int primary key, id bigint unique not null)`,
+		"none":           `(n int, id uuid unique not null)`,
+		"partitions":     `(id bigint, n int, primary key (id, n)) partition by list (n)`,
+		"included":       `(n int, id bigint unique not null, primary key (n) include (id))`,
+	} {
+		s.exec(`create table things ` + table)
+		s.refused("TM005", "the primary key of public.things is not id alone", `select tidemark.source_set('things', '{"table": "public.things", "id_column": "id", "safety": "capture"}')`)
+		s.exec(`drop table things`)
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+
+	// A worker whose table loses its key is held.
+	s.takesOrders()
+	s.exec(`insert into orders values (1, 10)`)
+	s.takeOrders()
+	s.exec(`alter table orders drop constraint orders_pkey, add unique (id), alter n set not null, add primary key (n)`)
+	s.exec(`insert into orders values (2, 1)`)
+	if got := s.once(); got.Status != "held" || !strings.Contains(got.Detail, "the primary key of public.orders is not id alone") {
+		t.Errorf("%+v", got)
+	}
+	s.wantRows(`select id::text from taken`, "1")
 }

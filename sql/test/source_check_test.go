@@ -146,7 +146,8 @@ var sickness = []struct {
 	{"no capture trigger", `drop trigger captured on public.captured`, capture, []string{`^warn capture trigger: no trigger writes what is inserted into public.captured`}},
 	{"disabled capture trigger", `alter table public.captured disable trigger captured`, capture, []string{`^fail capture trigger: .* is disabled on public.captured`}},
 	{"capture of a subscription", `create subscription nowhere connection 'host=nowhere.invalid dbname=x' publication p with (connect = false); insert into pg_subscription_rel values ((select oid from pg_subscription), 'public.captured'::regclass, 'r', null)`, capture, []string{`^fail replication: public\.captured is written by a subscription, for which statement triggers do not fire`}},
-	{"capture of partitions", ``, def{"table_name": "parted", "id_column": "id", "safety": "capture"}, []string{`^warn id unique`, `^warn capture trigger`, `^warn partitions: `}},
+	{"capture of partitions", ``, def{"table_name": "parted", "id_column": "id", "safety": "capture"}, []string{`^warn id unique`, `^fail primary key: the primary key of public.parted is not id alone`, `^warn capture trigger`, `^warn partitions: `}},
+	{"capture of another column", `alter table public.captured drop constraint captured_pkey, add unique (id), add other uuid primary key default gen_random_uuid()`, capture, []string{`^fail primary key: the primary key of public.captured is not id alone.*\[Name the column`}},
 
 	{"timestamp that may be null", `alter table public.timed alter at drop not null`, timed, []string{`^warn timestamp not null: at may be null: such rows are read by id alone`, unproved}},
 	{"no time zone", ``, local.with(def{"time_zone": nil}), []string{`^fail time zone: public\.local\.at is without time zone`, unproved}},

@@ -47,6 +47,12 @@ begin
         problem :=
             format('column %s.%I is %s: the safety sequence needs an integer', name, definition.id_column, id_type);
         return;
+    elsif definition.safety = 'capture' and not exists (
+        select from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
+        where i.indrelid = relation and i.indisprimary and i.indnkeyatts = 1 and a.attname = definition.id_column) then
+        problem := format('the primary key of %s is not %I alone: an event names a row by the primary key', name,
+                          definition.id_column);
+        return;
     end if;
 
     if definition.timestamp_column is not null then

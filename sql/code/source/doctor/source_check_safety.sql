@@ -5,6 +5,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    bare tidemark.source := definition;
     name constant text := format('%I.%I', definition.schema_name, definition.table_name);
     parts constant oid[] := array(select relation union select p.relid from pg_partition_tree(relation) p);
     publisher text;
@@ -92,6 +93,16 @@ begin
     end if;
 
     if definition.safety = 'capture' then
+        "check" := 'primary key'; hint := '';
+        bare.timestamp_column := null; -- which has a check of its own
+        detail := (tidemark.source_shape(bare)).problem;
+        status := case when detail is null then 'ok' else 'fail' end;
+        if detail is null then
+            detail := format('%I, by which an event names the row', definition.id_column);
+        else
+            hint := 'Name the column of the primary key as id_column, or use another safety.';
+        end if;
+        return next;
         "check" := 'capture trigger'; hint := '';
         triggers := array(
             select t.tgenabled::text from pg_trigger t join pg_proc p on p.oid = t.tgfoid
