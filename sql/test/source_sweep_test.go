@@ -267,3 +267,44 @@ func TestSourceSweepLeavesFailedRows(t *testing.T) {
 	took("good in!!", "good without!!", "again 2", "again 1", "again 3")
 	s.want(`select item_id, resolution from tidemark.dead_letter order by 1`, "1 sent", "2 sent", "3 discarded")
 }
+
+// Another table, or another cluster: what only a sweep finds is read, whatever the numbers of its transactions, and the record of the rows
+// that were read before hides none.
+func TestSourceSweepsAnotherTable(t *testing.T) {
+	t.Parallel()
+	before := func(t *testing.T) tailing {
+		s := tail(t, tidemarktest.NewDB(t), "declared", `{"sweep_window": "1 hour"}`)
+		s.exec(`insert into births (born_at) values (now() - interval '3 hours'), (null), ('infinity'), (now() - interval '2 s')`)
+		s.sweep()
+		s.want(`select count(*) from taken`, "4")
+		return s
+	}
+	t.Run("made anew", func(t *testing.T) {
+		t.Parallel()
+		s := before(t)
+		s.exec(`drop table births cascade; truncate taken`)
+		s.exec(strings.SplitN(fmt.Sprintf(births, "bigint generated always as identity", ""), "create table taken", 2)[0])
+		s.exec(`create function take(rows births[]) returns void language sql as 'insert into taken (id) select id::text from unnest(rows)';
+			insert into births (born_at) values (now() - interval '3 hours'), (null), ('infinity'), ('-infinity'), (now() - interval '2 s');
+			insert into tidemark.source_ledger select id, 'births', 0, '2', '999999999999' from tidemark.worker where worker = 'w'`)
+		s.wantHeld("source_changed")
+		s.exec(`select tidemark.source_rewind('w', 'births', 'made anew', now() - interval '1 day')`)
+		s.wantWell()
+	})
+	t.Run("another cluster", func(t *testing.T) {
+		t.Parallel()
+		s := before(t)
+		s.exec(`insert into births (born_at) values (now() - interval '30 minutes'), (null), (now() - interval '1 s');
+			create table was as select watermark_ts from tidemark.worker_cursor where worker = 'w';
+			update tidemark.worker_cursor set metadata = jsonb_set(metadata, '{home}', '"1/2"') where worker = 'w'`)
+		s.wantHeld("source_changed")
+		told := s.lines(`select rows from tidemark.source_rewind_outlook('w', 'births')`)
+		s.want(`select count(*) from births, was where isfinite(born_at) and born_at > now() - interval '2 hours' and born_at <= watermark_ts`, told...)
+		s.exec(`select tidemark.source_rewind('w', 'births', 'upgraded')`)
+		s.sweep()
+		s.want(findings)
+		s.want(`select count(*) from births b where not exists (select from taken t where t.id = b.id::text)`, "0")
+		s.want(`select count(*) from taken where id = '1'`, "1") // which is behind the window
+		s.want(`select max(k.items - b.n) from tidemark.source_count k join (select date_bin('1 hour', born_at, '2000-01-01 00:00+00') as bucket, count(*) as n from births group by 1) b on k.bucket = b.bucket`, "0")
+	})
+}

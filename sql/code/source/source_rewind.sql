@@ -28,6 +28,16 @@ begin
     loop
         done := done + 1;
         place_ts := tidemark.source_rewind_place(s, c, to_ts, to_id);
+        c.sweep := c.sweep - 'next_xmin' - 'next_mark' - 'segment' - 'id' - 'ts';
+        if c.metadata ->> 'home' is distinct from home then
+            -- The numbers of its transactions come from another cluster, and say nothing of the rows that are there:
+            -- of those without a usable timestamp, the sweep reads all again.
+            delete from tidemark.source_ledger l
+            where l.worker_id = (select w.id from tidemark.worker w where w.worker = c.worker) and l.source = c.source
+              and l.shard = c.shard;
+            c.sweep := jsonb_build_object('xmin', pg_snapshot_xmin(pg_current_snapshot())::text,
+                                          'mark', least(c.watermark_ts, place_ts));
+        end if;
         if s.safety in ('sequence', 'capture') and to_id is not null then
             c.watermark_id := source_rewind.to_id;
             c.holes := c.holes * int8multirange(int8range(null, to_id::bigint + 1));
@@ -41,12 +51,6 @@ begin
             where k.worker_id = (select w.id from tidemark.worker w where w.worker = c.worker) and k.source = c.source
               and k.shard = c.shard
               and k.bucket >= place_ts;
-        end if;
-        c.sweep := c.sweep - 'next_xmin' - 'next_mark' - 'segment' - 'id' - 'ts';
-        if c.metadata ->> 'home' is distinct from home then
-            -- The numbers of its transactions come from another cluster.
-            c.sweep := jsonb_build_object('xmin', pg_snapshot_xmin(pg_current_snapshot())::text,
-                'segment_xmin', pg_snapshot_xmin(pg_current_snapshot())::text, 'mark', c.watermark_ts);
         end if;
         update tidemark.worker_cursor x
         set watermark_ts = c.watermark_ts, watermark_id = c.watermark_id,
@@ -72,7 +76,8 @@ $$;
 comment on function tidemark.source_rewind(text, text, text, timestamptz, text) is
     'Moves a worker''s cursors of a source back: to a time (rows of that time and later are read again; with a sweep, '
     'from the beginning of its bucket) or, for the safety sequence, to just after the number to_id. With neither it '
-    'accepts the current place of cursors that a finding held. The worker hands over again the rows that it reads '
-    'again: its handler must tolerate that. Waits for a pass under way. Returns the number of cursors. Raises TM004, '
-    'TM005.';
+    'accepts the current place of cursors that a finding held. If the table or the cluster is another one than was '
+    'read before, all rows without a usable timestamp are read again, and with neither also the sweep_window. The '
+    'worker hands over again the rows that it reads again: its handler must tolerate that. Waits for a pass under way. '
+    'Returns the number of cursors. Raises TM004, TM005.';
 grant execute on function tidemark.source_rewind(text, text, text, timestamptz, text) to tidemark_admin;
