@@ -4,6 +4,7 @@ package test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -288,4 +289,28 @@ func TestSourceRetryOfANumberGivenAgain(t *testing.T) {
 	s.exec(`insert into taken (id) values ('mended'); update tidemark.pending_row set next_attempt_at = clock_timestamp()`)
 	s.drain()
 	s.want(`select row ->> 'name' from taken where id <> 'mended' order by 1`, "bad", "good", "new1", "new2", "new3")
+}
+
+// A sequence whose numbers come out of order is not read, also if an operator accepts that it was altered.
+func TestSourceSequenceAltered(t *testing.T) {
+	t.Parallel()
+	for option, word := range map[string]string{"cache 300": "cache 300: sessions keep numbers", "increment 2": "increment 2", "cycle": "cycle: its numbers"} {
+		t.Run(option, func(t *testing.T) {
+			t.Parallel()
+			s := tail(t, tidemarktest.NewDB(t), "sequence", "")
+			s.exec(insertBirths)
+			s.drain()
+			s.exec(`alter sequence births_id_seq ` + option)
+			s.exec(insertBirths)
+			s.wantHeld("source_changed", word)
+			s.exec(`select tidemark.source_rewind('w', 'births', 'accepted')`)
+			s.wantHeld("source_changed", word)
+			s.exec(`alter sequence births_id_seq cache 1 increment 1 no cycle`)
+			if got := s.once(); got.Status != "held" || !strings.Contains(got.Detail, "--accept") {
+				t.Errorf("%+v", got)
+			}
+			s.exec(`select tidemark.source_rewind('w', 'births', 'accepted')`)
+			s.wantWell()
+		})
+	}
 }

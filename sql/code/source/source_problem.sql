@@ -11,6 +11,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     shape constant record := tidemark.source_shape(source);
+    fault constant text := case when source.safety = 'sequence' then tidemark.source_sequence_fault(
+                               tidemark.source_sequence(shape.relation, source.id_column)) end;
 begin
     finding := 'source_changed';
     problem := coalesce(shape.problem, case
@@ -24,12 +26,15 @@ begin
         when cursor.metadata ->> 'home' <> tidemark.source_home(shape.relation)
             then 'this is not the table that was read before: it was dropped and made anew, or the database was '
                  'restored. Accept the place, or rewind, with tidemark.source_rewind'
+        when fault is not null
+            then format('%s. Alter the sequence (cache 1 increment 1 no cycle), and end the sessions that keep numbers',
+                        fault)
         when source.safety = 'sequence'
              and cursor.metadata ->> 'numbering' is distinct from tidemark.source_numbering(source, shape.relation)
             then format('the sequence of %I was restarted (truncate … restart identity, alter … restart), altered or '
                         'replaced: numbers at or below the watermark %s may be given out again, and would be passed '
                         'over. Read from where they begin again: tidemark worker rewind %s --source %s --to-id N; or, '
-                        'if only its options were altered, continue: --accept',
+                        'if only its options were altered, and no session keeps numbers, continue: --accept',
                  source.id_column, cursor.watermark_id, cursor.worker, cursor.source) end);
     if problem is not null then
         return;

@@ -16,6 +16,7 @@ declare
                                  where d.adrelid = relation and d.adnum = id.attnum);
     sequence regclass;
     settings pg_sequence;
+    fault text;
     others text;
     highest bigint;
     got record;
@@ -36,16 +37,10 @@ begin
     select s.* into settings from pg_sequence s where s.seqrelid = sequence;
     status := 'ok'; hint := '';
     detail := format('%s, cache 1, increment 1', sequence);
-    if settings.seqcache <> 1 or settings.seqincrement <> 1 or settings.seqcycle then
+    fault := tidemark.source_sequence_fault(sequence);
+    if fault is not null then
         status := 'fail';
-        detail := format('%s has %s', sequence, concat_ws(', ',
-            case when settings.seqcache <> 1
-                      then format('cache %s: sessions keep numbers in reserve and use them out of order',
-                                  settings.seqcache) end,
-            case when settings.seqincrement <> 1
-                      then format('increment %s: the reader waits for every number in '
-                                  'between', settings.seqincrement) end,
-            case when settings.seqcycle then 'cycle: its numbers repeat' end));
+        detail := fault;
         hint := format('alter sequence %s cache 1 increment 1 no cycle; then end the sessions that still keep numbers.',
                        sequence);
     end if;
