@@ -101,15 +101,15 @@ type UnfitError struct{ Cause error }
 func (e UnfitError) Error() string { return e.Cause.Error() }
 
 // narrowed runs a pass, again with fewer rows while Handle takes too long or is unfit, down to the one that is at fault: each try
-// takes as long as a page may. In the end that row has failed without Handle.
+// takes as long as a page may. In the end that row has failed without Handle. If another row comes up by then, Handle gets it.
 func (t *tablePass) narrowed(ctx context.Context, l *lease) (store.Pass, error) {
-	for fault := ""; ; {
+	for given := (*fault)(nil); ; {
 		timeout := t.o.Paging.timeout()
 		free, err := t.slots.Take(ctx, timeout+settleTime)
 		if err != nil {
 			return store.Pass{}, err
 		}
-		pass, err := t.run(l.hard, timeout, fault)
+		pass, alone, err := t.run(l.hard, timeout, given)
 		free()
 		var unfit UnfitError
 		is := errors.As(err, &unfit)
@@ -118,36 +118,39 @@ func (t *tablePass) narrowed(ctx context.Context, l *lease) (store.Pass, error) 
 			return pass, err
 		case t.page != 1:
 			t.page = max(1, cmp.Or(t.page, t.o.Paging.size())/8)
-		case fault != "":
+		case alone == nil:
 			return pass, err
 		case is:
-			fault = unfit.Error()
+			given = &fault{alone.ID, unfit.Error()}
 		default:
-			fault = "it took longer than " + timeout.String()
+			given = &fault{alone.ID, "it took longer than " + timeout.String()}
 		}
 	}
 }
 
-// run runs one pass to its end, also when the worker is told to stop meanwhile. fault is why the rows fail without Handle;
-// empty: Handle takes them.
-func (t *tablePass) run(ctx context.Context, timeout time.Duration, fault string) (store.Pass, error) {
+// A fault is why the row of an id fails without Handle.
+type fault struct{ id, message string }
+
+// run runs one pass to its end, also when the worker is told to stop meanwhile. alone is the row that Handle got by itself.
+func (t *tablePass) run(ctx context.Context, timeout time.Duration, given *fault) (pass store.Pass, alone *store.Row, err error) {
 	failpoint.Pause("read")
 	// The server ends what takes too long; the deadline is for connections that the network has forgotten.
 	ctx, cancel := context.WithTimeout(ctx, timeout+settleTime)
 	defer cancel()
 	if t.o.Handle == nil {
-		return t.Pass(ctx, timeout)
+		pass, err = t.Pass(ctx, timeout)
+		return pass, nil, err
 	}
-	handle := t.o.Handle
-	if fault != "" {
-		handle = func(_ context.Context, _ pgx.Tx, rows []store.Row) (failed []store.FailedRow, splits int, err error) {
-			for _, r := range rows {
-				failed = append(failed, store.FailedRow{Row: r, Message: fault})
+	pass, err = t.Apply(ctx, timeout, t.page, func(ctx context.Context, tx pgx.Tx, rows []store.Row) ([]store.FailedRow, int, error) {
+		if len(rows) == 1 {
+			if given != nil && rows[0].ID == given.id {
+				return []store.FailedRow{{Row: rows[0], Message: given.message}}, 0, nil
 			}
-			return failed, 0, nil
+			alone = &rows[0]
 		}
-	}
-	return t.Apply(ctx, timeout, t.page, handle)
+		return t.o.Handle(ctx, tx, rows)
+	})
+	return pass, alone, err
 }
 
 // timedOut: a function of this program is ended by its context, what it does in the database also by the server.

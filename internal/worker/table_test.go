@@ -227,6 +227,46 @@ func TestTableForgetsTheSlowRowWithTheLease(t *testing.T) {
 	}
 }
 
+// The row that is given up is the one that took too long, not the one that comes up by then.
+func TestTableGivesUpTheSlowRow(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	exec(t, db, births)
+	exec(t, db, `select tidemark.worker_set('w', '{"retry_policy": {"max_attempts": 1}}')`)
+	exec(t, db, `insert into births select from generate_series(1, 3)`)
+	pool := &watchedPool{Pool: db.Pool, before: func(n int) {
+		if n == 3 {
+			exec(t, db, `delete from births where id = 1`)
+		}
+	}}
+	w := worker.New(pool, worker.Options{
+		Worker: "w", Owner: "test/slow", Lease: 5 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond,
+		StopTime: 5 * time.Second, Log: testLog(t),
+	}, worker.Table{
+		Source: "births", Paging: worker.NewPaging(store.Paging{PageSize: 8, PageTimeout: 60}),
+		Handle: func(ctx context.Context, tx pgx.Tx, rows []store.Row) ([]store.FailedRow, int, error) {
+			for _, r := range rows {
+				if r.ID == "1" || r.ID == "3" { // as if the page's time were over
+					return nil, 0, context.DeadlineExceeded
+				}
+				if _, err := tx.Exec(ctx, `insert into taken (id) values ($1)`, r.ID); err != nil {
+					return nil, 0, err
+				}
+			}
+			return nil, 0, nil
+		},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	eventually(t, db, `select concat_ws(' ', (select string_agg(id, ',') from taken), (select string_agg(item_id || ' ' || error_detail, ',') from tidemark.dead_letter))`,
+		"2 3 it took longer than 1m0s")
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // A table that is quiet is read less often, and never not at all: also a row that the server does not count is taken.
 func TestQuietTable(t *testing.T) {
 	t.Parallel()
