@@ -105,7 +105,7 @@ func (t *Table) Apply(ctx context.Context, timeout time.Duration, rows int, hand
 		var times []*time.Time
 		splits := 0
 		// An array of rows: what nests deeper than this program can decode is for the handler to refuse, not for the page.
-		err := tx.QueryRow(ctx, `select status, detail, plan, read, ids, times, items, refused::text, splits
+		err := tx.QueryRow(ctx, `select status, detail, plan, read, ids, times, items, to_jsonb(refused)::text, splits
 			from tidemark.source_open($1, $2, $3, $4, $5, $6::float8 * interval '1 second')`,
 			t.worker, t.source, t.shard, t.epoch, orNull(rows), t.lasts.Seconds()).
 			Scan(&pass.Status, &detail, &plan, &read, &ids, &times, &items, &refused, &splits)
@@ -153,7 +153,8 @@ func (t *Table) close(ctx context.Context, tx pgx.Tx, timeout time.Duration, pla
 		}
 	}
 	var summary []byte
-	err = within(ctx, tx, timeout, &summary, `select tidemark.source_close($1, $2::text::tidemark.source_plan, $3::text::tidemark.source_page, $12::text::tidemark.failed_row[] || array(
+	err = within(ctx, tx, timeout, &summary, `select tidemark.source_close($1, $2::text::tidemark.source_plan, $3::text::tidemark.source_page, array(
+		select f from jsonb_populate_recordset(null::tidemark.failed_row, $12::text::jsonb) f) || array(
 		select row(f.id, f.ts, f.row::jsonb, 'handler', f.message, f.permanent, f.delay)::tidemark.failed_row
 		from unnest($4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::boolean[], $9::float8[]) f (id, ts, row, message, permanent, delay)), $10, $11)`,
 		t.epoch, plan, read, ids, times, rows, messages, permanent, delays, splits, began, refused)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
@@ -265,6 +266,47 @@ func TestTableGivesUpTheSlowRow(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+// Times are the same whatever the style and zone of the role: in one that writes the zone's name, CST is also that of Chicago.
+func TestTableTimesOfAnyStyle(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	exec(t, db, births)
+	exec(t, db, `alter table births add doc json;
+		select tidemark.source_set('late', '{"table": "public.births", "id_column": "id", "timestamp_column": "born_at", "safety": "declared", "sweep_window": "1 hour"}');
+		select tidemark.worker_set('g', '{"source": "table", "handler": "go"}');
+		select tidemark.worker_source_add('g', 'late'), tidemark.gate_set('worker.g.enabled', true);
+		insert into births (born_at, doc) values ('2026-03-04 05:06:07.89+00', '{}'), ('2026-03-05 05:06:07.89+00', '"\u0000"')`)
+	config := db.Pool.Config()
+	config.ConnConfig.RuntimeParams["datestyle"] = "SQL, DMY"
+	config.ConnConfig.RuntimeParams["timezone"] = "Asia/Shanghai"
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	table := store.NewTable(pool, "g", "late", 0, "test/style", time.Minute)
+	if _, err := table.Claim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []time.Time
+	pass, err := table.Apply(t.Context(), time.Minute, 0, func(ctx context.Context, tx pgx.Tx, rows []store.Row) ([]store.FailedRow, int, error) {
+		for _, r := range rows {
+			got = append(got, r.Time.UTC())
+		}
+		var style string
+		err := tx.QueryRow(ctx, `show datestyle`).Scan(&style)
+		if style != "SQL, DMY" {
+			t.Errorf("the handler has the style %s, and not its own", style)
+		}
+		return nil, 0, err
+	})
+	if want := time.Date(2026, 3, 4, 5, 6, 7, 890e6, time.UTC); err != nil || pass.Rows != 2 || pass.Failed != 1 || len(got) != 1 || got[0] != want {
+		t.Errorf("%+v, %v, %v", pass, got, err)
+	}
+	eventually(t, db, `select concat_ws(' ', watermark_ts at time zone 'UTC', horizon < now()) from tidemark.worker_cursor where worker = 'g'`, "2026-03-05 05:06:07.89 t")
+	eventually(t, db, `select (item_ts at time zone 'UTC')::text from tidemark.pending_row`, "2026-03-05 05:06:07.89")
 }
 
 // A table that is quiet is read less often, and never not at all: also a row that the server does not count is taken.

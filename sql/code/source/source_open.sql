@@ -24,6 +24,7 @@ declare
         tidemark.source_plan(source_open.worker, source_open.source, source_open.shard, source_open.epoch,
                              source_open.page, source_open.lease);
     got tidemark.source_page;
+    style constant text := current_setting('datestyle');
     part record;
     problem text;
     kind text;
@@ -90,8 +91,11 @@ begin
     select array_agg(r ->> 'id'), array_agg((r ->> 'ts')::timestamptz), array_agg((r -> 'row')::text)
     into ids, times, items from jsonb_array_elements(got.result) r;
     got.result := null;
+    -- As text they have times, which the caller's session reads again: by another style a zone's name may mean two.
+    perform set_config('datestyle', 'ISO', true);
     plan := next;
     read := got;
+    perform set_config('datestyle', style, true);
 end
 $$;
 comment on function tidemark.source_open(text, text, integer, bigint, integer, interval) is
