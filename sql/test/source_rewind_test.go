@@ -66,3 +66,24 @@ func TestRewindOutlookIsBounded(t *testing.T) {
 	s.exec(`set role tidemark_admin`)
 	s.want(outlook, "- false permission denied for table births")
 }
+
+// Numbers of any size that a column can have.
+func TestRewindToALongNumber(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "sequence", "")
+	s.exec(`alter table births alter id restart with 9223372036854775000`)
+	s.exec(`select tidemark.source_rewind('w', 'births', 'restarted')`)
+	s.exec(insertBirths)
+	s.drain()
+	s.want(`select max(id) from taken`, "9223372036854775004")
+	for _, to := range []string{"9223372036854775807", "-9223372036854775809", "99999999999999999999", "1e3", "", " 1"} {
+		s.refused("TM005", "rewind it to a number", `select tidemark.source_rewind('w', 'births', 'again', to_id => '`+to+`')`)
+	}
+	s.want(`select rows from tidemark.source_rewind_outlook('w', 'births', to_id => '9223372036854775002')`, "2")
+	s.exec(`truncate taken; select tidemark.source_rewind('w', 'births', 'again', to_id => '9223372036854775002')`)
+	s.drain()
+	s.want(`select id from taken order by id`, "9223372036854775003", "9223372036854775004")
+	s.exec(`select tidemark.source_rewind('w', 'births', 'again', to_id => '-9223372036854775808')`)
+	s.drain()
+	s.want(`select count(*) from taken`, "7")
+}

@@ -13,7 +13,7 @@ declare
     passed constant int8multirange := int8multirange(int8range(mark + 1, reached + 1));
     seen int8multirange := passed;
 begin
-    if reached - mark > page.examined - page.late or page.late > 0 then
+    if reached - (page.examined - page.late) > mark or page.late > 0 then
         seen := tidemark.numbers_multirange(page.numbers);
     end if;
     -- A page full of late rows has not checked all the holes.

@@ -13,7 +13,9 @@ declare
     place_ts timestamptz := to_ts;
     mark timestamptz;
 begin
-    if numbered and (to_ts is not null or to_id !~ '^-?[0-9]{1,18}$') then
+    if numbered and (to_ts is not null or case
+        when to_id ~ '^-?[0-9]{1,19}$' then to_id::numeric not between -9223372036854775808 and 9223372036854775806
+        else to_id is not null end) then
         raise exception using errcode = 'TM005',
             message = format('source %s is ordered by its id: rewind it to a number', s.source);
     elsif not numbered and to_ts is null and to_id is not null then
