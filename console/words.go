@@ -88,7 +88,7 @@ var promises = map[string]string{
 	"sequence": "every committed row is read, however late it commits",
 	"clock":    "every committed row is read, if the server sets its timestamp in the transaction that inserts it, and no one changes it",
 	"capture":  "every row that is inserted from the attaching of the trigger on is read",
-	"declared": "a row that comes up to the sweep window late is read; a later one is noticed by the count, and not read",
+	"declared": "a row that comes up to the sweep window late is read; a later one is not read, and noticed by the count only if it comes before its bucket is verified",
 }
 
 // someCursors are those that a page of a worker shows: a page has at most 100 KB.

@@ -308,3 +308,24 @@ func TestSourceSweepsAnotherTable(t *testing.T) {
 		s.want(`select max(k.items - b.n) from tidemark.source_count k join (select date_bin('1 hour', born_at, '2000-01-01 00:00+00') as bucket, count(*) as n from births group by 1) b on k.bucket = b.bucket`, "0")
 	})
 }
+
+// What the count notices is a row beyond the window whose bucket is not verified yet. A later one is neither read nor noticed, as the
+// documentation says.
+func TestSourceBeyondTheBucket(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "declared", `{"sweep_window": "30 minutes", "bucket": "1 hour"}`)
+	s.exec(`insert into births (born_at) select timestamptz '2026-03-01 12:40+00' - n * interval '20 minutes' from generate_series(0, 60) n`)
+	s.sweep()
+	s.want(`select verified_through = '2026-03-01 12:00+00' from tidemark.worker_cursor where worker = 'w'`, "true")
+	s.exec(insertAt("'2026-03-01 03:00+00'")) // its bucket is verified
+	s.exec(insertAt("'2026-03-01 14:00+00'"))
+	s.sweep()
+	s.want(findings)
+	s.want(`select verified_through = '2026-03-01 13:00+00' from tidemark.worker_cursor where worker = 'w'`, "true")
+	s.exec(insertAt("'2026-03-01 13:05+00'")) // its bucket is not
+	s.exec(insertAt("'2026-03-01 15:00+00'"))
+	s.sweep()
+	s.want(findings, "source_count_mismatch w/births/0")
+	s.want(`select born_at at time zone 'UTC' from births b where not exists (select from taken t where t.id = b.id::text) order by 1`,
+		"2026-03-01T03:00:00", "2026-03-01T13:05:00")
+}

@@ -33,8 +33,9 @@ begin
             status := 'ok';
             detail :=
                 format('declared: a row that comes up to %s late is read by the sweep. One that comes later is not '
-                       'read; verified_through stops below it and a finding says so',
-                       definition.sweep_window);
+                       'read; a finding says so if it comes before its bucket (%s) is verified, and nothing if it '
+                       'comes after that',
+                       definition.sweep_window, coalesce(definition.bucket, interval '1 hour'));
         end if;
     else
         status := 'fail'; detail := format('there is no safety "%s"', coalesce(definition.safety, 'null'));
