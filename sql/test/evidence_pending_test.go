@@ -100,6 +100,9 @@ func TestPendingDiscardUnderWay(t *testing.T) {
 		"refused for good": {`row(r.id, false, 'failed', 'http_400', 'no', '{[1,2)}', null)`, "http_400 3 open", "3 failed http_400", "0 0 2 0"},
 		"refused for now":  {`row(r.id, false, 'pending', 'http_503', 'busy', '{[1,2)}', 10)`, "http_503 3 open", "3 failed http_503", "0 0 2 0"},
 		"not tried":        {`row(r.id, false, 'pending', 'busy', null, '{[1,2)}', 10)`, "given_up 2 open", "", "0 0 1 0"},
+		// The next one of its key was under way with it, and not tried for it: nothing else would release that.
+		"with the next of its key": {`row(r.id, false, 'pending', 'http_503', 'busy', '{[1,2)}', 10), row(r.id, false, 'pending', 'behind_key', null, '{[2,4)}', null)`,
+			"http_503 3 open", "3 failed http_503", "0 0 2 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +111,7 @@ func TestPendingDiscardUnderWay(t *testing.T) {
 			w.exec(`select tidemark.pending_discard('why', 'app', 1)`)
 			// The mark of a handler that has committed: it must not outlive the record that it was sent.
 			w.exec(`insert into tidemark.handled select id, 1 from tidemark.outbound_route where route_code = 'app'`)
-			w.exec(`select tidemark.settle('default', (select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'), null, '{}', array[` + c.result + `::tidemark.result])
+			w.exec(`select tidemark.settle('default', (select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'), null, '{}', array[` + c.result + `]::tidemark.result[])
 				from tidemark.outbound_route r where r.route_code = 'app'`)
 			w.wantRows(`select concat_ws(' ', error_code, attempts, coalesce(resolution, 'open')) from tidemark.dead_letter`, c.letter)
 			w.wantRows(`select coalesce(max(concat_ws(' ', attempt_no, outcome, reason)), '') from tidemark.attempt where seq = 1 and attempt_no > 2`, c.attempt)

@@ -19,6 +19,7 @@ declare
     due timestamptz;
     done tidemark.pending[];
     gone tidemark.pending[] := '{}';
+    queued tidemark.pending[];
     routes integer[];
     keys text[];
     n bigint;
@@ -75,10 +76,15 @@ begin
                     suspects = case when tries = 0 and r.reason = 'suspect' then cardinality(rows_)
                                     else p.suspects end
                 where p.ctid = any (rows_)
-                returning p.seq, p.attempt_no)
-            insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
-            select w.seq, worker_id, r.route_id, w.attempt_no, r.outcome, r.reason, r.detail from waits w
-            where tries = 1;
+                returning p as row_
+            ), tried as (
+                insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
+                select (w.row_).seq, worker_id, r.route_id, (w.row_).attempt_no, r.outcome, r.reason, r.detail
+                from waits w where tries = 1
+            )
+            -- The event before it of its key may have been given up while this one was under way.
+            select array_agg(w.row_) into queued from waits w where (w.row_).next_attempt_at = 'infinity';
+            gone := gone || queued;
             if tries = 1 then
                 recorded := recorded || row(
                     r.route_id, r.outcome, r.reason, r.detail, cardinality(rows_), null)::tidemark.evidence;
