@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -35,6 +36,41 @@ func TestTargetInsideHangs(t *testing.T) {
 	emit(t, db, "a6")
 	eventually(t, db, got, "a1", "a2", "a4", "b5", "a6")
 	eventually(t, db, `select concat_ws(' ', "check", detail) from tidemark.verify() where status = 'fail'`)
+}
+
+// A target inside the database that finds its row locked keeps neither other keys nor other routes waiting: what went out is on record, and
+// what met the lock is tried again.
+func TestTargetInsideFindsALock(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, "")
+	exec(t, db, insideHangs)
+	exec(t, db, `create table held (n text); insert into held values ('a3');
+		create or replace function inside(event jsonb) returns void language plpgsql as $$
+begin
+    perform from held where n = event -> 'payload' ->> 'n' for update nowait;
+    insert into inside (n) values (event -> 'payload' ->> 'n');
+end $$`)
+	holder, err := db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.Rollback(context.Background()) }()
+	if _, err := holder.Exec(t.Context(), `select from held for update`); err != nil {
+		t.Fatal(err)
+	}
+	emit(t, db, "a1", "b2", "a3", "a4", "b5")
+	run(t, db, ts)
+	ts["app"].wait(t, 5)
+	const got = `select n from inside order by at`
+	eventually(t, db, `select count(*)::text from tidemark.route_attempt where route_code = 'app' and outcome = 'sent'`, "5")
+	eventually(t, db, got, "a1", "b2", "b5")
+	eventually(t, db, `select (max(attempt_no) >= 2)::text from tidemark.attempt where seq = 3 and reason = '55P03'`, "true")
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, db, got, "a1", "b2", "b5", "a3", "a4")
+	eventually(t, db, `select id::text from tidemark.dead_letter`)
+	eventually(t, db, settled, "true")
 }
 
 // What a closed gate has left over of a target inside the database comes when it opens, with no event to bring it.

@@ -110,25 +110,67 @@ func TestDeadLetterKeepsTheEvent(t *testing.T) {
 	w.refused("23514", "", `update tidemark.dead_letter set resolution = 'lost', resolved_at = now(), resolved_by = 'x'`)
 }
 
-// An error of the surroundings makes no dead letter: the pass is given up whole, and repeated.
+// An error of the surroundings makes no dead letter: the event is tried again by the policy of its route, and nothing else waits for it.
 func TestTransientErrors(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{"40001", "40P01", "55P03", "53200", "53300", "57P01", "08006", "58030", "25006"} {
+	for _, code := range []string{"40001", "40P01", "55P03", "53200", "53300", "57P01", "08006", "58030", "58P01", "25006", "TM009"} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
 			w := poisoned(t, tidemarktest.NewDB(t))
-			w.emitMany(10)
+			w.exec(`select tidemark.route_set('app', '{"ordering": "key", "retry_policy": {"base_seconds": 3600, "max_seconds": 3600, "jitter": 0}}');
+				create table other (n int);
+				create function take(event jsonb) returns void language sql as $$ insert into other values ((event -> 'payload' ->> 'n')::int) $$;
+				select tidemark.route_set('other', '{"domain": "test", "target_kind": "sql", "target_ref": "public.take", "enabled": true, "dry_run": false}')`)
+			w.emitKeys(10, "ab")
 			w.poison(code, 7)
-			w.refused(code, "poison "+code, `select tidemark.route_worker_run()`)
-			w.wantRows(traces, untouched)
-			w.wantRows(`select concat_ws(' ', ticks_total, lease_epoch) from tidemark.heartbeat`, "0 0")
-			w.wantRows(`select last_value::text from calls`, "7") // and no halving
-			w.poison(code)
-			w.pass()
-			w.wantReceived(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+			w.passes()
+			w.wantReceived(1, 2, 3, 4, 5, 6, 8, 10)
+			w.wantRows(`select concat_ws(' ', seq, error_count, last_error, next_attempt_at = 'infinity') from tidemark.pending order by seq`,
+				"7 1 "+code+": poison "+code+" f", "9 0 behind_key t")
+			w.wantRows(`select concat_ws(' ', seq, attempt_no, outcome, reason) from tidemark.attempt where seq = 7`, "7 1 pending "+code)
+			w.wantRows(`select count(*)::text from other`, "10")
 			w.wantRows(letters)
+			w.poison(code)
+			w.exec(`update tidemark.pending set next_attempt_at = clock_timestamp() where seq = 7`)
+			w.passes()
+			w.wantRows(`select n::text from received where key = 'b' order by at`, "1", "3", "5", "7", "9")
+			w.wantRows(letters)
+			w.wantSound()
 		})
 	}
+}
+
+// What an operator cancels is given up whole, and repeated.
+func TestCancelledPassLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := poisoned(t, tidemarktest.NewDB(t))
+	w.emitMany(10)
+	w.poison("57014", 7)
+	w.refused("57014", "poison 57014", `select tidemark.route_worker_run()`)
+	w.wantRows(traces, untouched)
+	w.wantRows(`select concat_ws(' ', ticks_total, lease_epoch) from tidemark.heartbeat`, "0 0")
+	w.wantRows(`select last_value::text from calls`, "7") // and no halving
+	w.poison("57014")
+	w.pass()
+	w.wantReceived(upTo(10)...)
+	w.wantRows(letters)
+}
+
+// A deadlock that is over when the target is called again is no attempt.
+func TestDeadlocksThatEnd(t *testing.T) {
+	t.Parallel()
+	w := poisoned(t, tidemarktest.NewDB(t))
+	w.exec(`create or replace function receive(event jsonb) returns void language plpgsql as $$
+begin
+    if nextval('calls') < 3 then
+        raise exception using errcode = '40P01';
+    end if;
+    insert into received (event_id, n) values ((event ->> 'event_id')::uuid, (event -> 'payload' ->> 'n')::int);
+end $$`)
+	w.emitMany(1)
+	w.pass()
+	w.wantReceived(1)
+	w.wantRows(`select concat_ws(' ', attempt_no, outcome) from tidemark.route_attempt`, "1 sent")
 }
 
 // Every other error is the event's. That goes for Tidemark's own too, which a target meets when it emits

@@ -246,13 +246,18 @@ func TestReplayWithAnOldSnapshot(t *testing.T) {
 	w.wantReceived(1)
 }
 
+// What is not the event's fault fails this letter alone: a job goes on with the others.
 func TestReplayWithATransientError(t *testing.T) {
 	t.Parallel()
-	w := oneLetter(t, tidemarktest.NewDB(t))
-	w.poison("40001", 1)
-	w.refused("40001", "poison 40001", replay)
-	w.wantRows(letters, "app 1 22012 1 open")
-	w.wantRows(history, "1 failed 22012 poison 22012")
+	w := poisoned(t, tidemarktest.NewDB(t))
+	w.emitMany(3)
+	w.poison("22012", 1, 2, 3)
+	w.pass()
+	w.poison("40001", 2)
+	w.exec(`select tidemark.letter_job_add('replay', 'mended', 'app')`)
+	w.wantRows(`select tidemark.letter_job_step()::text`, "3")
+	w.wantReceived(1, 3)
+	w.wantRows(letters, "app 1 22012 2 sent", "app 2 40001 2 open", "app 3 22012 2 sent")
 }
 
 // Two who replay the same one: the second waits, and then there is nothing left to replay, or all.

@@ -36,7 +36,9 @@ declare
     began timestamptz;
     took interval;
     called record;
+    transient boolean;
     delay interval;
+    again integer := 0;
     odd int8multirange := '{}';
     waits bigint;
     gate text;
@@ -99,16 +101,20 @@ begin
                                               called.dropped, 0)::tidemark.result;
                 end if;
                 done := last;
+                again := 0;
                 size := greatest(1, least(most, size * 4, (last - first + 1)
                     * extract(epoch from aim) / greatest(extract(epoch from took), 0.001)));
                 continue;
             end if;
             fallbacks := fallbacks + 1;
+            transient := not called.late and tidemark.is_transient(called.code);
             if called.late and (first < last or not (
                 -- It had its time, alone; or had less of it twice.
                 took >= deliver.route.timeout
                 or took >= current_setting('statement_timeout')::interval / 3 and called.code = '57014'
                 or first <= old and suspects[first] = 1))
+                -- The halves would outlast the statement.
+                or transient and first < last and clock_timestamp() >= until
             then
                 odd := odd + tidemark.numbers_multirange(numbers[first : last]);
                 results := results || row(deliver.route.id, first > old, 'pending', 'suspect', null,
@@ -118,11 +124,18 @@ begin
             elsif first < last then
                 stack := stack || array[(first + last) / 2 + 1, last, first, (first + last) / 2];
                 continue;
+            elsif transient and called.code like '40%' and again < 2 then
+                -- Its locks are gone with its subtransaction: what was in its way can go on.
+                again := again + 1;
+                stack := stack || array[first, last];
+                continue;
             end if;
             done := last;
+            again := 0;
             odd := odd + int8multirange(int8range(numbers[first], numbers[first] + 1));
-            -- Who holds a lock for long is not the event's fault.
-            delay := case when called.late and called.code = '55P03'
+            -- Who holds a lock for long is not the event's fault. Nor is what ails the target alone: were the pass
+            -- given up for it, all routes would wait. What ails the server fails the settle too, and with it the pass.
+            delay := case when transient or called.late and called.code = '55P03'
                 then tidemark.retry_delay(deliver.route.retry_policy, coalesce(errors[first], 0) + 1) end;
             if called.late then
                 called.message := format('it took longer than %s: %s', deliver.route.timeout, called.message);
@@ -174,9 +187,10 @@ comment on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[
     'that the transform drops is skipped, the others are sent; fallbacks counts the statements that failed on the '
     'way. Begins nothing more after until, when one is done. A statement that takes too long ends the pass for this '
     'route: its events are suspects, which are tried with fewer next time, down to the one that is failed, or waits, '
-    'by the route''s retry policy, where it was a lock; what comes behind is pending (busy). Raises TM009 where a '
-    'gate or the route was closed meanwhile; an error that is not the event''s fault (tidemark.is_transient) is '
-    'raised on.';
+    'by the route''s retry policy, where it was a lock; what comes behind is pending (busy). An event whose target '
+    'raises what is not its fault (tidemark.is_transient) waits by that policy too, after a deadlock only where it '
+    'raises it three times in a row. Raises TM009 where a gate or the route was closed meanwhile, 57014 where an '
+    'operator cancels it.';
 grant execute on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], int8multirange,
                                            boolean, text, text[], timestamptz)
     to tidemark_executor;

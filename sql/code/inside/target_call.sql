@@ -57,11 +57,11 @@ exception when others or assert_failure or query_canceled then
     -- An operator's cancel has the same code as the timer, and comes earlier.
     late := coalesce(code = '57014' and tidemark.time_left() <= interval '0', false)
         or code = '55P03' and clock_timestamp() - began >= timeout;
-    -- Class 25 is what a transform gets that writes: the transaction is read-only for it alone.
-    if not late and tidemark.is_transient(code) and not (in_transform and code like '25%') then
+    if code = '57014' and not late then
         raise;
     end if;
-    if in_transform and not late then
+    -- Class 25 is what a transform gets that writes: the transaction is read-only for it alone.
+    if in_transform and not late and (code like '25%' or not tidemark.is_transient(code)) then
         message := format('%s: %s (%s)', coalesce(route.transform, 'columns'), message, code);
         code := 'transform_failed';
     end if;
@@ -72,7 +72,7 @@ comment on function tidemark.target_call(text, bigint[], jsonb, tidemark.outboun
     'a transform or columns) with search_path path, and what it deferred to the commit; no lock is waited for longer '
     'than the route''s timeout. code is the SQLSTATE with which it failed, or transform_failed, of which nothing '
     'remains then; null: it went well, and dropped are the events that the transform dropped. late: it took too long, '
-    'by statement_timeout (57014: the rest of the client''s statement has no timer) or by timeout (55P03). Another '
-    'error that is not the event''s fault (tidemark.is_transient) is raised on.';
+    'by statement_timeout (57014: the rest of the client''s statement has no timer) or by timeout (55P03). Where '
+    'an operator cancels the statement, that is raised on.';
 grant execute on function tidemark.target_call(text, bigint[], jsonb, tidemark.outbound_route, text)
     to tidemark_executor;

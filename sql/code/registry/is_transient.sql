@@ -7,6 +7,6 @@ as $$
 $$;
 comment on function tidemark.is_transient(text) is
     'True where the error is the surroundings'' fault and not the event''s: connection, transaction state, deadlock, '
-    'resources, shutdown, system, damaged data, lock timeout, or a gate that was closed. The whole pass is given up '
-    'and repeated, and nothing is dead-lettered.';
+    'resources, shutdown, system, damaged data, lock timeout, or a gate that was closed. A pass that meets it outside '
+    'of a delivery is given up and repeated; an event whose target raises it is tried again by the route''s policy.';
 grant execute on function tidemark.is_transient(text) to tidemark_executor;
