@@ -23,7 +23,7 @@ func TestDomainGateHoldsManyInParts(t *testing.T) {
 	s.exec(`select tidemark.gate_set('domain.a.enabled', false)`)
 
 	s.wantRows(`select concat_ws(' ', o.domain, count(*)) from tidemark.outbound_route r cross join lateral unnest((tidemark.left_over(r, 0)).numbers) n
-		join tidemark.outbox o on o.seq = n group by o.domain`, "b 3") // what is not put aside yet goes nowhere
+		join tidemark.outbox o on o.seq = n group by o.domain`, "b 1") // what is not put aside yet goes nowhere, and is passed over as far as a pass may look
 	for n := 1; n <= 2; n++ {
 		s.exec(`select tidemark.pending_hold('default', '{a}')`)
 		equal(t, "put aside", one[int](s, `select count(*) from tidemark.pending where held`), 5_000*n)

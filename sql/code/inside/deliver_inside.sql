@@ -14,7 +14,9 @@ as $$
 declare
     path constant text := tidemark.default_search_path();
     -- Half of what is left, so that what begins at the end has time.
-    until constant timestamptz := clock_timestamp() + least(share, tidemark.time_left() / 2);
+    latest constant timestamptz := clock_timestamp() + tidemark.time_left() / 2;
+    until timestamptz := least(clock_timestamp() + share, latest);
+    began timestamptz;
     -- What may hang comes last: then nothing can be tried any more.
     live constant integer[] := array(
         select l from unnest(tidemark.live_inside(deliver_inside.worker, deliver_inside.evidence,
@@ -44,6 +46,7 @@ begin
           from unnest(settled) e where e.outcome = 'pending' and e.route_id = any (live)) s;
     for i in 1 .. cardinality(live) loop
         select r.* into route from tidemark.outbound_route r where r.id = live[i];
+        began := clock_timestamp();
         -- First what earlier passes have left over: the order of a key holds.
         left_over := tidemark.left_over(route, shard);
         if left_over.gone then
@@ -81,6 +84,14 @@ begin
                 case when left_over.more then 0 end)::tidemark.result;
         end if;
 
+        if not isempty(left_over.behind) then
+            -- As long as they are due, the next pass would meet them in place of others.
+            results := results || row(route.id, false, 'pending', 'behind_key', null, left_over.behind,
+                                      null)::tidemark.result;
+        end if;
+
+        -- The share is for deliveries.
+        until := least(until + (clock_timestamp() - began), latest);
         delivered := tidemark.deliver(route, left_over.numbers, left_over.suspects, left_over.errors,
             fresh - behind, small, path, closed,
             clock_timestamp() + (until - clock_timestamp()) / (cardinality(live) - i + 1));

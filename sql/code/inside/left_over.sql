@@ -4,6 +4,7 @@ create or replace function tidemark.left_over(
     out numbers bigint[],
     out suspects integer[],
     out errors integer[],
+    out behind int8multirange,
     out more boolean,
     out gone boolean)
 language plpgsql stable security definer
@@ -19,39 +20,56 @@ declare
     worker_ constant integer := (select w.id from tidemark.worker w where w.worker = route.worker);
     -- What tidemark.pending_hold has not put aside yet stays where it is too.
     closed constant text[] := tidemark.closed_domains();
+    -- How many rows to skip that it has not put aside: each of its calls holds the same number.
+    past constant integer := case when cardinality(closed) > 0 then 5000 else 0 end;
 begin
+    -- Use only the indexes, in their order, and read no further than this can return, however much waits.
     with due as materialized (
-        select p.seq, p.suspects, p.error_count,
+        select p.seq, p.suspects, p.error_count, p.next_attempt_at <= at as is_due,
                case when (left_over.route).ordering = 'key' and not p.replay then p.key end as in_order
-        from tidemark.pending p
-        where p.worker_id = worker_ and p.route_id = (left_over.route).id and p.shard = left_over.shard
-          and not p.held and (p.domain = any (closed)) is not true
-          and (p.next_attempt_at <= at or p.next_attempt_at = 'infinity' and (left_over.route).ordering = 'key')
-    ), barred as (
-        -- The first of each key that may not go yet. All before it are due, so this reads no more than due has read:
-        -- between, as only the index of keys has that order.
-        select e.seq, k.key
-        from (select distinct d.in_order as key from due d where d.in_order is not null) k
+        from (values (false), (true)) of_kind (replay)
         cross join lateral (
-            select e.seq from tidemark.pending e
+            (select q.seq, q.suspects, q.error_count, q.next_attempt_at, q.key, q.replay, q.held, q.domain
+             from tidemark.pending q
+             where q.route_id = (left_over.route).id and q.replay = of_kind.replay and q.next_attempt_at <= at
+               and q.worker_id = worker_ and q.shard = left_over.shard
+             order by q.next_attempt_at limit most + past)
+            union all
+            (select q.seq, q.suspects, q.error_count, q.next_attempt_at, q.key, q.replay, q.held, q.domain
+             from tidemark.pending q
+             where q.route_id = (left_over.route).id and q.replay = of_kind.replay and q.next_attempt_at = 'infinity'
+               and q.worker_id = worker_ and q.shard = left_over.shard and (left_over.route).ordering = 'key'
+             order by q.next_attempt_at limit most)) p
+        where not p.held and (p.domain = any (closed)) is not true
+    ), keys as materialized (
+        select d.in_order as key, 1 + 2 * most / count(*) over () as room
+        from due d where d.in_order is not null group by d.in_order
+    ), run as materialized (
+        -- Of each key the first ones, up to one that may not go yet. What waits behind the first goes with it, in
+        -- order: between, as only the index of keys has that order.
+        select n.*, k.key, count(*) filter (where n.bars) over (partition by k.key order by n.seq) > 0 as behind
+        from keys k
+        cross join lateral (
+            select e.seq, e.suspects, e.error_count, e.shard,
+                   e.held or e.domain = any (closed) or e.next_attempt_at > at and e.next_attempt_at <> 'infinity'
+                       as bars
+            from tidemark.pending e
             where e.worker_id = worker_ and e.route_id = (left_over.route).id and e.key between k.key and k.key
               and not e.replay
-              and (e.held or e.domain = any (closed) or e.next_attempt_at > at and e.next_attempt_at <> 'infinity')
-            order by e.key, e.seq limit 1) e
+            order by e.key, e.seq limit k.room) n
     )
     select coalesce(array_agg(q.seq), '{}'), coalesce(array_agg(q.suspects), '{}'),
-           coalesce(array_agg(q.error_count), '{}')
-    into numbers, suspects, errors
+           coalesce(array_agg(q.error_count), '{}'),
+           (select coalesce(range_agg(int8range(d.seq, d.seq + 1)), '{}')
+            from (select r.key, min(r.seq) as seq from run r where r.bars group by r.key) bar
+            join due d on d.in_order = bar.key and d.seq > bar.seq
+            where d.is_due)
+    into numbers, suspects, errors, behind
     from (
         select o.seq, o.suspects, o.error_count from (
-            -- What waits behind the first of a key goes with it, in order. This sorts and does not join, since the
-            -- planner does not know how many keys there are.
-            select u.seq, u.suspects, u.error_count,
-                   u.in_order is not null and bool_or(u.bars) over (partition by u.in_order order by u.seq) as behind
-            from (select d.seq, d.suspects, d.error_count, d.in_order, false as bars from due d
-                  union all
-                  select b.seq, null, null, b.key, true from barred b) u) o
-        where not o.behind
+            select r.seq, r.suspects, r.error_count from run r where not r.behind and r.shard = left_over.shard
+            union all
+            select d.seq, d.suspects, d.error_count from due d where d.in_order is null) o
         order by o.seq limit most) q;
     more := cardinality(numbers) = most;
     gone := exists (
@@ -60,6 +78,7 @@ end
 $$;
 comment on function tidemark.left_over(tidemark.outbound_route, integer) is
     'What earlier passes have left over of a route to a target inside the database, and is due, but for domains whose '
-    'gate is closed: numbers, the first 5,000 (more: that many), with their suspects and failed attempts; gone: some '
-    'have no event in the log any more.';
+    'gate is closed: numbers, at most 5,000 (more: that many), in rising order, with their suspects and failed '
+    'attempts; behind: some that are due and may not go before another one of their key, which is not; gone: some have '
+    'no event in the log any more.';
 grant execute on function tidemark.left_over(tidemark.outbound_route, integer) to tidemark_executor;
