@@ -48,6 +48,37 @@ func TestPageEndsAtItsBytes(t *testing.T) {
 	}
 }
 
+// The bytes of a page are those of what the worker delivers: it goes past all that comes between, and what came late counts.
+func TestPageGoesPastWhatIsOfOthers(t *testing.T) {
+	t.Parallel()
+	const read = `select concat_ws(' ', max(r.events), string_agg(r.seq::text, ',' order by r.seq)) from tidemark.pass_read('default', 1, 5000, null, null, '{}', '{}') r`
+	others := func(w session) {
+		w.exec(`select tidemark.type_set('a', 'x'), tidemark.type_set('b', 'x'), tidemark.route_set('app', '{"domain": "*", "type": "*"}')`)
+		for range 6 {
+			w.exec(`select tidemark.emit('b', 'x') from generate_series(1, 99)`)
+			w.exec(`select tidemark.emit_strict('a', 'x', plain(60000))`)
+		}
+	}
+	t.Run("domains", func(t *testing.T) {
+		t.Parallel()
+		w := heavy(t)
+		w.exec(`update tidemark.worker set domains = '{a}' where worker = 'default'`)
+		others(w)
+		equal(t, "page", one[string](w, read), "300 100,200,300")
+	})
+	t.Run("late", func(t *testing.T) {
+		t.Parallel()
+		w := heavy(t)
+		w.exec(`update tidemark.worker set domains = '{a}' where worker = 'default'`)
+		others(w)
+		// The cursor has passed 250 numbers of which 51 were open, and two of their events are the worker's.
+		w.exec(`update tidemark.worker_cursor set watermark_id = '250', decided_through = '250', fenced = '{[100,101),[200,250)}', fence = tidemark.fence_now() where worker = 'default'`)
+		equal(t, "page", one[string](w, read), "101 100,200,300")
+		w.exec(`update tidemark.setting set value = '100000' where key = 'batch.max_bytes'`)
+		equal(t, "cut among those that came late", one[string](w, read), "1 100")
+	})
+}
+
 // What is pending shares the page with what is fresh, half and half: deliveries and replays of dead
 // letters, whose snapshots weigh as much.
 func TestPendingWithinItsBytes(t *testing.T) {

@@ -103,8 +103,18 @@ begin
             max_bytes := coalesce(max_bytes, least(most_bytes, tidemark.page_bytes()));
             last := tidemark.last_within(numbers, max_bytes);
             exit when last is null;
+            -- Of the log as a whole: the limit counts events of other shards and domains too.
             batch_limit := (
-                select sum(upper(s) - lower(s)) from unnest(read.seqs * int8multirange(int8range(null, last + 1))) s);
+                select greatest(sum(o.n), 1)
+                from (select coalesce(after.watermark, c.watermark_id::bigint) as mark,
+                             case when after is null then c.holes + c.fenced else after.holes + after.fenced end as open
+                      from tidemark.worker_cursor c
+                      where c.worker = pass_read.worker and c.source = 'outbox' and c.shard = pass_read.shard) k
+                cross join lateral unnest(
+                    k.open * int8multirange(int8range(null, least(k.mark, last) + 1))
+                    + int8multirange(int8range(k.mark + 1, greatest(k.mark, last) + 1))) part
+                cross join lateral (
+                    select count(*) as n from tidemark.outbox o where o.seq >= lower(part) and o.seq < upper(part)) o);
             tries := tries + 1;
         end loop;
         events := read.events;
