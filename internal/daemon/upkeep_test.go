@@ -22,3 +22,15 @@ func TestUpkeepIsNotCutShort(t *testing.T) {
 	run(t, settings(db))
 	eventually(t, "the rest is absorbed", func() bool { return query(t, db, `select to_regclass('tidemark.outbox_p3000000')`) != "" })
 }
+
+// Keys that are past their retention go in the first round of upkeep, however many: one call forgets 10,000, and more may come in the minute to the next.
+func TestUpkeepForgetsAllKeys(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	execSQL(t, db, `insert into tidemark.emit_key (domain, idempotency_key, event_id, created_at)
+		select 'test', n, gen_random_uuid(), case n when 0 then now() else now() - interval '31 days' end from generate_series(0, 50000) n`)
+	run(t, settings(db))
+	eventually(t, "the keys are forgotten", func() bool {
+		return query(t, db, `select string_agg(idempotency_key, ' ') from (select * from tidemark.emit_key limit 2) k`) == "0"
+	})
+}

@@ -369,3 +369,8 @@ func (db *DB) CommandReplayTopic(ctx context.Context, ask CommandReplayAsk, call
 func (db *DB) PayloadsExpire(ctx context.Context) (more bool, err error) {
 	return value[bool](ctx, db, `select coalesce(bool_or(e.more), false) from tidemark.payloads_expire() e`)
 }
+
+// EmitKeysExpire calls tidemark.emit_keys_expire. more: another call would delete more.
+func (db *DB) EmitKeysExpire(ctx context.Context) (more bool, err error) {
+	return value[bool](ctx, db, `select coalesce(bool_or(e.more), false) from tidemark.emit_keys_expire() e`)
+}

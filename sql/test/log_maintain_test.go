@@ -403,6 +403,23 @@ func TestMaintainForgetsKeys(t *testing.T) {
 	w.wantMaintain("forgot emit_key 2 ")
 }
 
+// A call reads the keys that it forgets, however many are young or expired, and whatever place in the table new ones have taken.
+func TestMaintainReadsExpiredKeysAlone(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`insert into tidemark.emit_key (domain, idempotency_key, event_id, created_at)
+		select 'test', n, gen_random_uuid(), now() - case n % 2 when 0 then interval '0' else interval '31 days' end from generate_series(1, 60000) n`)
+	for _, statistics := range []string{"old", "new"} {
+		n := w.readsOf("emit_key", func() {
+			w.wantRows(`select detail from tidemark.emit_keys_expire()`, "10000 idempotency keys older than 30 days, more are left for another call")
+		})
+		if n > 25_000 {
+			t.Errorf("%s statistics: %d rows are read", statistics, n)
+		}
+		w.exec(`analyze tidemark.emit_key; discard plans`)
+	}
+}
+
 // A reader that keeps its transaction open is in the way of every partition that is to be dropped. Writers wait behind the first
 // at most, and not at all where the reader has looked at the evidence only.
 func TestMaintainIsHeldUpOnceByAReader(t *testing.T) {

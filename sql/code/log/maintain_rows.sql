@@ -5,23 +5,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    key_retention constant interval := tidemark.interval_setting('emit_key.retention', '30 days');
     few_captures constant integer := 100;
     -- A constant: an index cannot use a condition that calls clock_timestamp(), and each call would read all rows.
     clock constant timestamptz := clock_timestamp();
     captured_until constant timestamptz := clock - tidemark.interval_setting('captured.retention', '30 days');
     n bigint;
 begin
-    delete from tidemark.emit_key k
-    where k.ctid = any (array(
-        select e.ctid from tidemark.emit_key e
-        where e.created_at < clock - key_retention order by e.created_at limit 10000));
-    get diagnostics n = row_count;
-    if n > 0 then
-        return query select 'forgot', 'emit_key',
-            format('%s idempotency keys older than %s%s', n, key_retention,
-                   case when n = 10000 then ', more are left for another call' else '' end);
-    end if;
+    return query select e.action, e.object, e.detail from tidemark.emit_keys_expire() e;
 
     with old as (
         delete from tidemark.captured c
