@@ -187,6 +187,32 @@ func TestPendingDiscardedThenSent(t *testing.T) {
 	w.wantRows(`select concat_ws(' ', attempt_no, outcome) from tidemark.attempt where seq = 1 and attempt_no > 2`, "3 sent")
 }
 
+// What an event comes to that waits again, since its route is replayed, is not of the letter of long ago, also where another one with the
+// same outcome was given up under way.
+func TestPendingDiscardedBesideAReplay(t *testing.T) {
+	t.Parallel()
+	w := refusing(t, tidemarktest.NewDB(t))
+	w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
+	settle := func(seqs string) {
+		w.exec(`select tidemark.settle('default', (select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'), null, '{}',
+			array[row(r.id, false, 'sent', null, null, '` + seqs + `', null)::tidemark.result]) from tidemark.outbound_route r where r.route_code = 'app'`)
+	}
+	w.exec(`select tidemark.pending_discard('why', 'app', 4), tidemark.dead_letter_replay(1)`)
+	settle(`{[4,5)}`)
+	const letter = `select concat_ws(' ', seq, error_code, attempts, resolution, resolved_at) from tidemark.dead_letter where id = 1`
+	before := one[string](w, letter)
+	w.exec(`select tidemark.route_replay('app', 'again', from_seq => 4, outcomes => '{sent}')`)
+	w.exec(`select tidemark.replay_stage('default')`)
+	w.wantRows(`select concat_ws(' ', seq, replay) from tidemark.pending where seq = 4`, "4 t")
+	w.exec(`select tidemark.pending_discard('why', 'app', 1)`)
+	settle(`{[1,2),[4,5)}`)
+	w.wantRows(letter, before)
+	w.wantRows(`select concat_ws(' ', seq, resolution) from tidemark.dead_letter where id <> 1`, "1 sent")
+	w.wantRows(`select concat_ws(' ', attempt_no, outcome) from tidemark.attempt where seq = 4 order by attempt_no desc limit 1`,
+		one[string](w, `select concat_ws(' ', max(attempt_no), 'sent') from tidemark.attempt where seq = 4`))
+	w.wantRows(`select seq::text from tidemark.pending where seq in (1, 4)`)
+}
+
 // A replay is not over while events that another pass has just staged are pending.
 func TestReplayEndsWithItsLastEvent(t *testing.T) {
 	t.Parallel()

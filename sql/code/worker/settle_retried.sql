@@ -45,7 +45,9 @@ begin
                 select l from tidemark.dead_letter l
                 where l.route_id = r.route_id and l.worker_id = settle_retried.worker_id and l.seq <@ r.seqs
                   and l.error_code = 'given_up'
-                  and not exists (select from tidemark.pending p where p.dead_letter_id = l.id));
+                  -- One that waits has its own story, also beside a letter that is resolved: it is replayed.
+                  and not exists (select from tidemark.pending p
+                                  where p.worker_id = l.worker_id and p.route_id = l.route_id and p.seq = l.seq));
             perform tidemark.dead_letter_settle(
                 l.id, case r.outcome when 'pending' then 'failed' else r.outcome end, r.reason, r.detail, null)
             from unnest(late) l where l.resolved_at is null or r.outcome = 'sent';
