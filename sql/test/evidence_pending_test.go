@@ -101,8 +101,10 @@ func TestPendingDiscardUnderWay(t *testing.T) {
 		"refused for now":  {`row(r.id, false, 'pending', 'http_503', 'busy', '{[1,2)}', 10)`, "http_503 3 open", "3 failed http_503", "0 0 2 0"},
 		"not tried":        {`row(r.id, false, 'pending', 'busy', null, '{[1,2)}', 10)`, "given_up 2 open", "", "0 0 1 0"},
 		// The next one of its key was under way with it, and not tried for it: nothing else would release that.
-		"with the next of its key": {`row(r.id, false, 'pending', 'http_503', 'busy', '{[1,2)}', 10), row(r.id, false, 'pending', 'behind_key', null, '{[2,4)}', null)`,
-			"http_503 3 open", "3 failed http_503", "0 0 2 0"},
+		"with the next of its key": {
+			`row(r.id, false, 'pending', 'http_503', 'busy', '{[1,2)}', 10), row(r.id, false, 'pending', 'behind_key', null, '{[2,4)}', null)`,
+			"http_503 3 open", "3 failed http_503", "0 0 2 0",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
