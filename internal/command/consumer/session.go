@@ -33,6 +33,7 @@ type session struct {
 	end    context.CancelCauseFunc
 	client *kgo.Client
 	began  time.Time
+	nudges int // of poll: how often the client is still told to fetch
 
 	mu        sync.Mutex
 	refused   error     // by the group; nil: it was joined since
@@ -304,6 +305,12 @@ func (s *session) refetch() {
 	s.again = map[place]start{}
 	s.mu.Unlock()
 	if len(again) == 0 {
+		// Offsets that are set stop the client's fetching and begin it anew. Where one follows the other at once, the beginning can be lost,
+		// and nothing would be fetched until some partition moves.
+		if s.nudges > 0 {
+			s.nudges--
+			s.client.ResumeFetchPartitions(nil)
+		}
 		return
 	}
 	given := s.client.CommittedOffsets() // as adjust gave them, until the partition is taken away
@@ -333,6 +340,7 @@ func (s *session) refetch() {
 	for _, goOn := range begin {
 		goOn()
 	}
+	s.nudges = 3
 }
 
 // watch ends the session when a gate closes, commits offsets for tools that show the group's lag, and looks whether all is well.
