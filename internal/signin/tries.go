@@ -40,8 +40,8 @@ func (t *tries) room(c counter) bool {
 	return known || len(t.count[c.kind]) < triesKept
 }
 
-// allowed refuses what can not be counted. A client that is new where there is no room for one is counted by the name: else strangers
-// with many addresses would keep everyone out.
+// allowed refuses an attempt that it cannot count. Where the table of clients is full, it counts a new client by the name alone: else
+// strangers with many addresses would keep everyone out.
 func (t *tries) allowed(now time.Time, counters ...counter) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -238,7 +238,7 @@ func TestDiskFilling(t *testing.T) {
 	}
 }
 
-// Partitions that cannot be absorbed, made or dropped for a while are a cause, which names who is in the way, readers too.
+// If maintain cannot absorb, make or drop partitions for a while, the cause upkeep_failing names the transactions in the way, readers too.
 func TestUpkeepHeldUp(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

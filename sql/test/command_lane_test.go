@@ -64,7 +64,7 @@ func TestCommandLaneBegunTwice(t *testing.T) {
 	p.wantRows(`select idempotency_key from tidemark.command_parked`)
 }
 
-// A batch does not take a parked command twice, whoever asks for it.
+// command_batch refuses a parked command that the caller gives twice.
 func TestCommandRetriedTwiceInABatch(t *testing.T) {
 	t.Parallel()
 	s := serve(t, tidemarktest.NewDB(t))
