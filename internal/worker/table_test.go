@@ -46,6 +46,12 @@ func runTableOn(t *testing.T, db *tidemarktest.DB, pool store.Pool, timeout time
 		Worker: "w", Owner: owner, Lease: 5 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond, StopTime: 5 * time.Second,
 		Poll: poller(t, db, owner, 5*time.Second, 20*time.Millisecond), Log: testLog(t),
 	}, worker.Table{Source: "births", Paging: worker.NewPaging(store.Paging{PageSize: 5000, PageTimeout: timeout.Seconds()})})
+	return running(t, w)
+}
+
+// running runs a worker until stop, or the end of the test; cancel does not wait for its end.
+func running(t *testing.T, w *worker.Worker) (cancel context.CancelFunc, stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
@@ -218,14 +224,9 @@ func TestTableForgetsTheSlowRowWithTheLease(t *testing.T) {
 			return nil, 0, err
 		},
 	})
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
+	_, stop := running(t, w)
 	eventually(t, db, `select concat_ws(' ', (select count(*) from taken), (select count(*) from tidemark.dead_letter))`, "1 0")
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	stop()
 }
 
 // The row that is given up is the one that took too long, not the one that comes up by then.
@@ -257,15 +258,10 @@ func TestTableGivesUpTheSlowRow(t *testing.T) {
 			return nil, 0, nil
 		},
 	})
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
+	_, stop := running(t, w)
 	eventually(t, db, `select concat_ws(' ', (select string_agg(id, ',') from taken), (select string_agg(item_id || ' ' || error_detail, ',') from tidemark.dead_letter))`,
 		"2 3 it took longer than 1m0s")
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	stop()
 }
 
 // Times are the same whatever the style and zone of the role: in one that writes the zone's name, CST is also that of Chicago.
@@ -361,16 +357,11 @@ func TestTableCountTakesTooLong(t *testing.T) {
 			return nil, 0, nil
 		},
 	})
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
+	_, stop := running(t, w)
 	eventually(t, db, `select (last_value >= 2)::text from counts`, "true")
 	exec(t, db, `insert into births (born_at) values (null), (now() - interval '2 seconds')`)
 	eventually(t, db, exact, "0 0")
 	eventually(t, db, `select coalesce(verified_through > now() - interval '4 hours', false)::text from tidemark.worker_cursor where worker = 'g'`, "true")
 	eventually(t, db, `select kind from tidemark.finding where closed_at is null`)
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	stop()
 }

@@ -3,7 +3,6 @@ package consumer_test
 import (
 	"testing"
 
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -12,12 +11,7 @@ import (
 func TestConsumerOfALeaderWithoutTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newService(t)
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(1, w.topic))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	w.connect(cluster.ListenAddrs())
+	cluster := w.brokers(2, 1, w.topic)
 	w.send(0, w.make("a", 1), w.make("b", 2), w.make("c", 3))
 	stop, _ := w.run()
 	w.eventually(made, "1", "2", "3")

@@ -54,13 +54,20 @@ type world struct {
 func newWorld(t *testing.T, partitions int32) *world {
 	t.Helper()
 	w := newService(t)
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, w.topic, "db-events", "db-events.nowhere"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	w.connect(cluster.ListenAddrs())
+	w.brokers(1, partitions, w.topic, "db-events", "db-events.nowhere")
 	return w
+}
+
+// brokers connects to so many of the test's own, with topics of so many partitions.
+func (w *world) brokers(n int, partitions int32, topics ...string) *kfake.Cluster {
+	w.t.Helper()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(n), kfake.SeedTopics(partitions, topics...))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(cluster.Close)
+	w.connect(cluster.ListenAddrs())
+	return cluster
 }
 
 func newService(t *testing.T) *world {

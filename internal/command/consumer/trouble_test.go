@@ -124,12 +124,7 @@ func TestConsumerForbidden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newService(t)
-			cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, w.topic))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(cluster.Close)
-			w.connect(cluster.ListenAddrs())
+			cluster := w.brokers(1, 1, w.topic)
 			forbidden := cluster.Fault(c.fault)
 			w.send(0, w.make("a", 1))
 			w.run()
@@ -156,12 +151,7 @@ func TestConsumerWithABadPartition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newService(t)
-			cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, w.topic, "other."+w.service))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(cluster.Close)
-			w.connect(cluster.ListenAddrs())
+			cluster := w.brokers(1, 2, w.topic, "other."+w.service)
 			fault.Topic, fault.Count = w.topic, -1
 			bad := int32(1)
 			broken := cluster.Fault(fault)
@@ -219,12 +209,7 @@ func TestConsumerWithABadPartition(t *testing.T) {
 func TestConsumerWithABadTopic(t *testing.T) {
 	t.Parallel()
 	w := newService(t)
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, w.topic))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	w.connect(cluster.ListenAddrs())
+	cluster := w.brokers(1, 1, w.topic)
 	w.send(0, w.make("a", 1))
 	w.run()
 	w.eventually(made, "1")
