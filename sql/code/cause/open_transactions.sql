@@ -31,8 +31,9 @@ begin
         cross join lateral (select distinct k.pid from unnest(pg_blocking_pids(w.pid)) k (pid)) b
         group by 1
     )
-    select a.pid, null, format('pid %s, application "%s", user %s, client %s', a.pid, a.application_name, a.usename,
-                               coalesce(host(a.client_addr), 'on this host')),
+    select a.pid, null, format('pid %s, application "%s", user %s%s', a.pid, a.application_name, a.usename,
+                               case when a.xact_start is not null
+                                    then ', client ' || coalesce(host(a.client_addr), 'on this host') end),
            a.xact_start, coalesce(a.state like 'idle in transaction%', false), a.xact_start is null,
            w.fence, coalesce(w.relations, '{}'), coalesce(b.waiters, 0)
     from pg_stat_activity a
