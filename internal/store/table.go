@@ -54,18 +54,34 @@ func (t *Table) Pass(ctx context.Context, timeout time.Duration) (Pass, error) {
 
 // within is a statement with a result of one value that the server ends when it takes longer than timeout.
 func within(ctx context.Context, db Querier, timeout time.Duration, into any, sql string, args ...any) error {
+	return rowWithin(ctx, db, timeout, []any{into}, sql, args...)
+}
+
+// rowWithin is within for a result of several columns. What follows in a transaction of the caller has the time that it had before: the
+// commit may wait for a standby.
+func rowWithin(ctx context.Context, db Querier, timeout time.Duration, into []any, sql string, args ...any) error {
 	// What is sent at once is one transaction, so the settings end with it. A function that catches the timeout and goes on ends soon
 	// after ctx, when the connection is closed; servers on Windows cannot look whether it is.
 	var batch pgx.Batch
+	_, shared := db.(pgx.Tx)
+	if shared {
+		batch.Queue(`select set_config('tidemark.statement_timeout', current_setting('statement_timeout'), true)`)
+	}
 	batch.Queue(`select set_config('statement_timeout', $1, true),
 		case when version() ~* 'linux|darwin|bsd' then set_config('client_connection_check_interval', '1s', true) end`, milliseconds(timeout))
+	before := batch.Len()
 	batch.Queue(sql, args...)
-	results := db.SendBatch(ctx, &batch)
-	if _, err := results.Exec(); err != nil {
-		_ = results.Close()
-		return err
+	if shared {
+		batch.Queue(`select set_config('statement_timeout', current_setting('tidemark.statement_timeout'), true)`)
 	}
-	err := results.QueryRow().Scan(into)
+	results := db.SendBatch(ctx, &batch)
+	for range before {
+		if _, err := results.Exec(); err != nil {
+			_ = results.Close()
+			return err
+		}
+	}
+	err := results.QueryRow().Scan(into...)
 	if closed := results.Close(); err == nil {
 		err = closed
 	}
@@ -92,8 +108,9 @@ type FailedRow struct {
 type Handle func(ctx context.Context, tx pgx.Tx, rows []Row) (failed []FailedRow, splits int, err error)
 
 // Apply is a pass whose rows go to a function of this program: what that writes in the
-// transaction commits with the cursor. Reading and handling end with the timeout. What is recorded then may last until ctx ends,
-// but not the count of rows: the server ends it when the time is up, and the rest is recorded without it.
+// transaction commits with the cursor. Reading and handling end with the timeout: that a read was cut off is recorded. What is
+// recorded then may last until ctx ends, but not the count of rows: the server ends it when the time is up, and the rest is
+// recorded without it.
 func (t *Table) Apply(ctx context.Context, timeout time.Duration, rows int, handle Handle) (pass Pass, err error) {
 	err = pgx.BeginTxFunc(ctx, t.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		began := time.Now()
@@ -105,10 +122,10 @@ func (t *Table) Apply(ctx context.Context, timeout time.Duration, rows int, hand
 		var times []*time.Time
 		splits := 0
 		// An array of rows: what nests deeper than this program can decode is for the handler to refuse, not for the page.
-		err := tx.QueryRow(ctx, `select status, detail, plan, read, ids, times, items, to_jsonb(refused)::text, splits
+		err := rowWithin(closing, tx, timeout, []any{&pass.Status, &detail, &plan, &read, &ids, &times, &items, &refused, &splits},
+			`select status, detail, plan, read, ids, times, items, to_jsonb(refused)::text, splits
 			from tidemark.source_open($1, $2, $3, $4, $5, $6::float8 * interval '1 second')`,
-			t.worker, t.source, t.shard, t.epoch, orNull(rows), t.lasts.Seconds()).
-			Scan(&pass.Status, &detail, &plan, &read, &ids, &times, &items, &refused, &splits)
+			t.worker, t.source, t.shard, t.epoch, orNull(rows), t.lasts.Seconds())
 		if err != nil {
 			return err
 		}

@@ -331,6 +331,45 @@ func TestQuietTable(t *testing.T) {
 	eventually(t, db, `select concat_ws(' ', count(*), count(distinct id)) from taken`, "3 3")
 }
 
+// A sweep reads for longer than a page may, each time: a Go program takes new rows all the same, and what follows the page in its
+// transaction has the session's own time.
+func TestTableReadTakesTooLong(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	exec(t, db, births)
+	exec(t, db, `select tidemark.source_set('late', '{"table": "public.births", "id_column": "id", "timestamp_column": "born_at", "safety": "declared", "margin": "1 microsecond", "sweep_window": "1 hour", "sweep_every": "1 microsecond"}');
+		select tidemark.worker_set('g', '{"source": "table", "handler": "go"}');
+		select tidemark.worker_source_add('g', 'late'), tidemark.gate_set('worker.g.enabled', true);
+		create sequence reads; create table ended (statement_timeout text);
+		create function at_commit() returns trigger language plpgsql as $$ begin insert into ended values (current_setting('statement_timeout')); return null; end $$;
+		create constraint trigger at_commit after insert on taken deferrable initially deferred for each row execute function at_commit();
+		insert into births (born_at) values (now() - interval '2 seconds')`)
+	exec(t, db, `do $$ begin execute replace(pg_get_functiondef('tidemark.source_read'::regproc), 'if plan.step = ''sweep'' then',
+		'if plan.step = ''sweep'' then perform nextval(''public.reads''), pg_sleep(3600);'); end $$`)
+	w := worker.New(db.Pool, worker.Options{
+		Worker: "g", Owner: "test/read", Lease: 20 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond,
+		StopTime: 5 * time.Second, Log: testLog(t),
+	}, worker.Table{
+		Source: "late", Paging: worker.NewPaging(store.Paging{PageSize: 5000, PageTimeout: 1}), Handle: takes,
+	})
+	running(t, w)
+	eventually(t, db, `select (last_value >= 2)::text from reads`, "true")
+	exec(t, db, `insert into births (born_at) values (now() - interval '2 seconds')`)
+	eventually(t, db, exact, "0 0")
+	eventually(t, db, `select string_agg(distinct statement_timeout, ' ') from ended`, "0")
+	eventually(t, db, `select ((metadata #>> '{suspects,sweep,rows}')::integer < 5000)::text from tidemark.worker_cursor where worker = 'g'`, "true")
+}
+
+// takes is a handler that inserts the rows.
+func takes(ctx context.Context, tx pgx.Tx, rows []store.Row) ([]store.FailedRow, int, error) {
+	for _, r := range rows {
+		if _, err := tx.Exec(ctx, `insert into taken (id) values ($1)`, r.ID); err != nil {
+			return nil, 0, err
+		}
+	}
+	return nil, 0, nil
+}
+
 // The count at the end of a sweep takes longer than a page may: the pass is recorded without it, and rows go on to be taken.
 func TestTableCountTakesTooLong(t *testing.T) {
 	t.Parallel()
@@ -347,15 +386,7 @@ func TestTableCountTakesTooLong(t *testing.T) {
 		Worker: "g", Owner: "test/count", Lease: 20 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond,
 		StopTime: 5 * time.Second, Log: testLog(t),
 	}, worker.Table{
-		Source: "late", Paging: worker.NewPaging(store.Paging{PageSize: 5000, PageTimeout: 1}),
-		Handle: func(ctx context.Context, tx pgx.Tx, rows []store.Row) ([]store.FailedRow, int, error) {
-			for _, r := range rows {
-				if _, err := tx.Exec(ctx, `insert into taken (id) values ($1)`, r.ID); err != nil {
-					return nil, 0, err
-				}
-			}
-			return nil, 0, nil
-		},
+		Source: "late", Paging: worker.NewPaging(store.Paging{PageSize: 5000, PageTimeout: 1}), Handle: takes,
 	})
 	_, stop := running(t, w)
 	eventually(t, db, `select (last_value >= 2)::text from counts`, "true")

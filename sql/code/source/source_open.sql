@@ -73,6 +73,15 @@ begin
                             then tidemark.source_behind(next.source, next.relation, got.last_id::bigint) end;
         end if;
     exception
+        when query_canceled then
+            get stacked diagnostics message = message_text;
+            if coalesce(tidemark.time_left() > interval '0', true) then
+                -- An operator canceled the pass.
+                raise;
+            end if;
+            status := 'cut';
+            detail := tidemark.source_cut(next, source_open.epoch, null, message) ->> 'detail';
+            return;
         when others then
             if not tidemark.source_is_misconfigured(sqlstate) then
                 raise;
@@ -102,5 +111,6 @@ comment on function tidemark.source_open(text, text, integer, bigint, integer, i
     'First half of a pass over a source by a Go program. Returns the page as ids, times and items (the rows as JSON), '
     'and plan and read for tidemark.source_close in the same transaction. refused: the rows that could not be read as '
     'jsonb; source_close takes them among its failed rows. splits: how often the page was read again to find these. A '
-    'status other than go says why no page is returned. Raises TM011.';
+    'status other than go says why no page is returned: cut, because the statement_timeout ended the reading '
+    '(tidemark.source_cut). Raises TM011.';
 grant execute on function tidemark.source_open(text, text, integer, bigint, integer, interval) to tidemark_executor;
