@@ -28,12 +28,16 @@ const (
 	lockWritersTries = 10
 )
 
-// altered finds the tables that a migration needs for itself alone.
-var altered = regexp.MustCompile(`(?:alter|drop) table (?:if exists )?tidemark\.(\w+)`)
+// altered finds the tables that a migration needs for itself alone, or an index of them.
+var (
+	altered = regexp.MustCompile(`(?:alter|drop) table (?:if exists )?tidemark\.(\w+)`)
+	dropped = regexp.MustCompile(`drop index (?:if exists )?((?:tidemark\.\w+(?:, )?)+)`)
+)
 
 // lockWriters stops emits, captures and passes before the installer changes anything, so that one that waits holds no lock that
-// the installer needs: it locks the log, the tables whose triggers are re-created, and those that the migrations name. Readers of
-// what is not altered go on. Writers lock these tables in several orders, so a deadlock is possible once the first is locked.
+// the installer needs: it locks the log, the tables whose triggers are re-created, those that the migrations name, and the views.
+// Readers of what is not altered go on, but for the views, which are made anew. Sessions lock these in several orders, so a
+// deadlock is possible once the first is locked.
 // The further waits are less than a second in total: the installer gives up before PostgreSQL's deadlock check
 // (deadlock_timeout, 1 s) could end a transaction of an application.
 func lockWriters(left []migration) string {
@@ -50,6 +54,11 @@ func lockWriters(left []migration) string {
 		for _, found := range altered.FindAllStringSubmatch(m.text, -1) {
 			alone = append(alone, found[1])
 		}
+		for _, indexes := range dropped.FindAllStringSubmatch(m.text, -1) {
+			for _, found := range named.FindAllStringSubmatch(indexes[1], -1) {
+				alone = append(alone, found[1])
+			}
+		}
 		for _, found := range named.FindAllStringSubmatch(m.text, -1) {
 			names = append(names, found[1])
 		}
@@ -65,14 +74,23 @@ declare
     t record;
 begin
     for t in
-        select c.relname, case when c.relname = any (%s) then '%s' else '%s' end as mode
+        -- lock table would lock what a view reads as well; to own it already changes nothing.
+        select format(case when c.relkind = 'v' then 'alter view tidemark.%%I owner to current_user'
+                           when a.alone then 'lock table tidemark.%%I in %[3]s mode'
+                           else 'lock table tidemark.%%I in %[4]s mode' end, c.relname) as statement
         from pg_class c
-        where c.relnamespace = 'tidemark'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
-          and (c.relname = any (%[2]s) or c.relname = any (%[5]s)
-               or exists (select from pg_trigger g where g.tgrelid = c.oid and not g.tgisinternal))
+        cross join lateral (
+            select c.relname = any (%[2]s) or exists (
+                select from pg_index i join pg_class x on x.oid = i.indexrelid
+                where i.indrelid = c.oid and x.relname = any (%[2]s)) as alone) a
+        where c.relnamespace = 'tidemark'::regnamespace and c.relowner = current_user::regrole and not c.relispartition
+          and (c.relkind = 'v'
+               or c.relkind in ('r', 'p') and (a.alone or c.relname = any (%[5]s) or exists (
+                   select from pg_trigger g where g.tgrelid = c.oid and not g.tgisinternal)))
+        order by c.relkind = 'v'
     loop
         perform set_config('lock_timeout', greatest(1, 1000 * extract(epoch from until - clock_timestamp()))::integer::text, true);
-        execute format('lock table tidemark.%%I in %%s mode', t.relname, t.mode);
+        execute t.statement;
     end loop;
 end
 $$;

@@ -255,6 +255,26 @@ func TestPrintInstalls(t *testing.T) {
 	}
 }
 
+// A migration that drops an index needs its table for itself: the installer locks it so from the beginning, since to raise a lock can
+// end in a deadlock.
+func TestTablesOfDroppedIndexesAreLocked(t *testing.T) {
+	t.Parallel()
+	const dropped = 97 // drops tidemark.command_parked_due, and does not alter its table
+	conn := tidemarktest.NewDB(t).Connect(t)
+	var script bytes.Buffer
+	if err := migrate.PrintUpgrade(&script, dropped-1); err != nil {
+		t.Fatal(err)
+	}
+	_, locks, _ := strings.Cut(script.String(), "set local lock_timeout = '3s';\n")
+	locks, _, _ = strings.Cut(locks, "-- migrations/")
+	exec1(t, conn, `set role tidemark_owner; begin;`+locks)
+	var modes string
+	if err := conn.QueryRow(t.Context(), `select string_agg(distinct l.mode, ' ') from pg_locks l
+		where l.pid = pg_backend_pid() and l.relation = 'tidemark.command_parked'::regclass and l.mode like '%Exclusive%'`).Scan(&modes); err != nil || modes != "AccessExclusiveLock" {
+		t.Errorf("%q, %v", modes, err)
+	}
+}
+
 func exec1(t *testing.T, conn *pgx.Conn, sql string) {
 	t.Helper()
 	if _, err := conn.Exec(context.Background(), sql); err != nil {

@@ -83,18 +83,20 @@ func TestUpgradeUnderWriters(t *testing.T) {
 	}
 }
 
-// An upgrade of functions alone makes their triggers anew too. A writer that has locked the log, or what a pass writes before
-// it, and goes on to the other while the installer waits, is not failed by it.
+// An upgrade of functions alone makes their triggers and the views anew too. A writer that has locked the log, or what a pass writes
+// before it, or has read a view, and goes on to the other while the installer waits, is not failed by it.
 func TestUpOfCodeBesideWriters(t *testing.T) {
 	t.Parallel()
 	const (
 		emits = `select tidemark.emit('test', 'tick', '{"n": 1}')`
 		beats = `update tidemark.heartbeat set last_status = last_status`
 		sets  = `update tidemark.setting set value = value`
+		looks = `select count(*) from tidemark.heartbeat_health`
 	)
 	for name, writes := range map[string][2]string{
 		"beat after emit": {emits, beats}, "emit after beat": {beats, emits},
 		"setting after emit": {emits, sets}, "emit after setting": {sets, emits},
+		"emit after a look": {looks, emits}, "look after emit": {emits, looks},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
