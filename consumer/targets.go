@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidemarkhq/tidemark"
@@ -109,11 +108,10 @@ func (t *target) handle(ctx context.Context, d sink.Delivery) sink.Result {
 	case gate != "":
 		return sink.Result{Status: sink.Retry, Code: deliver.GateClosed, Detail: "closed by " + gate}
 	}
-	err = tx.Commit(ctx)
-	switch refused := (*pgconn.PgError)(nil); {
+	switch err := tx.Commit(ctx); {
 	case err == nil:
 		return sink.Result{Status: sink.Delivered}
-	case errors.As(err, &refused), errors.Is(err, pgx.ErrTxCommitRollback), pgconn.SafeToRetry(err):
+	case store.Refused(err), errors.Is(err, pgx.ErrTxCommitRollback):
 		return failed(err)
 	default:
 		// The commit may have come through. If so, the record says it at the next attempt.

@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
 	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/consumer"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 )
 
 // concurrently runs a program whose handler for shop/* works on several events at a time.
@@ -340,4 +342,21 @@ func TestHandlerRoutePause(t *testing.T) {
 			p.eventually(`select string_agg(n, ' ' order by ctid) from effect where n in ('1', '2', '3')`, "1 2 3")
 		})
 	}
+}
+
+// The answer to the commit is lost: the handler's work stays, and whether it does was unknown until the next attempt, which does not
+// call the handler again.
+func TestHandledAlthoughTheAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	p := prepared(t, lasting)
+	var lose *atomic.Bool
+	client, pool := p.clientWith(2, func(config *pgxpool.Config) { lose = testserver.LoseAnswers(config) })
+	client.Handle("shop/*", func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+		lose.Store(true)
+		return note(ctx, tx, e)
+	})
+	p.runs(client, pool)
+	p.emit("a", "1")
+	p.eventually(attempts, "1 1 pending handler outcome unknown: conn closed", "1 2 sent")
+	p.eventually(effects, "1")
 }

@@ -59,43 +59,49 @@ func (s *server) verifications() {
 			return s.verification.shown(person.Role == Viewer), nil
 		})
 	register(s, "POST", "/verify", "Verify the installation in the background; it reads the whole log", operate,
-		func(ctx context.Context, in *struct{ Body Act }) (out Verification, err error) {
+		func(ctx context.Context, in *struct{ Body Act }) (Verification, error) {
 			var begin, giveUp func()
-			err = s.transact(ctx, operate, func(db *store.DB) error {
-				out, err = once(ctx, db, func() (Verification, error) {
-					if begin, giveUp = s.reserveVerify(ctx, in.Body.Reason); begin == nil {
-						return Verification{}, errVerifies
-					}
-					return s.verification.shown(false), db.VerifyNote(ctx, in.Body.Reason, nil)
-				})
-				return err
+			out, stands, err := transacted(ctx, s, func(db *store.DB) (Verification, error) {
+				if begin, giveUp = s.reserveVerify(ctx, in.Body.Reason); begin == nil {
+					return Verification{}, errVerifies
+				}
+				return s.verification.shown(false), db.VerifyNote(ctx, in.Body.Reason, nil)
 			})
 			switch {
 			case begin == nil: // it is answered as before, or refused
-			case err != nil: // the audit does not have it
-				giveUp()
-			default:
+			case stands:
 				begin()
+			default: // the audit does not have it
+				giveUp()
 			}
 			return out, err
 		})
 	register(s, "POST", "/verify/cancel", "Cancel the verification that runs", operate,
-		func(ctx context.Context, in *struct{ Body Act }) (out none, err error) {
+		func(ctx context.Context, in *struct{ Body Act }) (none, error) {
 			var cancel context.CancelFunc
-			err = s.transact(ctx, operate, func(db *store.DB) error {
-				out, err = once(ctx, db, func() (out none, err error) {
-					if cancel = s.verification.canceller(); cancel == nil {
-						return out, problem(http.StatusConflict, "no verification runs", "")
-					}
-					return out, db.VerifyNote(ctx, in.Body.Reason, []byte(`{"cancelled": true}`))
-				})
-				return err
+			out, stands, err := transacted(ctx, s, func(db *store.DB) (out none, err error) {
+				if cancel = s.verification.canceller(); cancel == nil {
+					return out, problem(http.StatusConflict, "no verification runs", "")
+				}
+				return out, db.VerifyNote(ctx, in.Body.Reason, []byte(`{"cancelled": true}`))
 			})
-			if err == nil && cancel != nil {
+			if stands && cancel != nil {
 				cancel()
 			}
 			return out, err
 		})
+}
+
+// transacted does work once, in a transaction. stands: it is committed, or perhaps, where the answer to the commit was lost. A request
+// that is repeated then is told that it was done, so what follows from it must be done.
+func transacted[O any](ctx context.Context, s *server, work func(*store.DB) (O, error)) (out O, stands bool, err error) {
+	worked := false
+	err = s.transact(ctx, operate, func(db *store.DB) error {
+		out, err = once(ctx, db, func() (O, error) { return work(db) })
+		worked = err == nil
+		return err
+	})
+	return out, worked && (err == nil || !store.Refused(err)), err
 }
 
 // shown is what a person sees of it. Details are not for viewers: they may quote a row.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 )
 
 // ended waits for the end of the verification.
@@ -140,5 +142,30 @@ func TestVerifyWaitsForItsCommit(t *testing.T) {
 	}
 	if last := w.ended(); last.Problem != nil {
 		t.Errorf("it was cancelled: %s", *last.Problem)
+	}
+}
+
+// The answer to the commit is lost: the request failed, and a repetition of it is told that it was done. So it was.
+func TestVerifyOfAnUnknownCommit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pool, lose := testserver.Deaf(t, w.pool)
+	w.api = New(Options{Pool: pool, Log: slog.New(slog.DiscardHandler)})
+	holder := w.db.Connect(t)
+	if _, err := holder.Exec(t.Context(), `begin; lock table tidemark.decision in access exclusive mode`); err != nil {
+		t.Fatal(err)
+	}
+	lose.Store(true)
+	w.refuses(503, "", oscar, "POST", "/verify", `{"reason": "x"}`, "Idempotency-Key: k")
+	if v := gets[Verification](w, oscar, "POST", "/verify", `{"reason": "x"}`, "Idempotency-Key: k"); v.Running == nil {
+		t.Errorf("%+v", v)
+	}
+	if v := gets[Verification](w, oscar, "GET", "/verify", ""); v.Running == nil {
+		t.Errorf("it does not run: %+v", v)
+	}
+	lose.Store(true)
+	w.refuses(503, "", oscar, "POST", "/verify/cancel", `{"reason": "too slow"}`, "Idempotency-Key: l")
+	if last := w.ended(); last.Problem == nil || *last.Problem != "it was cancelled" {
+		t.Errorf("%+v", last)
 	}
 }

@@ -58,8 +58,7 @@ func SessionEnded(err error) bool {
 	if errors.As(err, &refused) {
 		return refused.SeverityUnlocalized == "FATAL"
 	}
-	var connect *pgconn.ConnectError // then nothing ran
-	return Transient(err) && !errors.As(err, &connect) && !pgconn.SafeToRetry(err)
+	return Transient(err) && !unsent(err)
 }
 
 // WithKey adds to an error of a duplicate row in one of tidemark's tables which key it has: numbers, where evidence is recorded.
@@ -77,8 +76,14 @@ func Refused(err error) bool {
 	if errors.As(err, &refused) {
 		return refused.SeverityUnlocalized == "ERROR" // FATAL ends a session also after a commit
 	}
+	return unsent(err)
+}
+
+// unsent reports whether it is certain that the server did not get the statement. Where a connection breaks while the answer to a
+// commit or a batch is awaited, pgx says that it is closed and that this is safe to try again, as it does where it was closed before.
+func unsent(err error) bool {
 	var connect *pgconn.ConnectError
-	return errors.As(err, &connect) || pgconn.SafeToRetry(err)
+	return errors.As(err, &connect) || pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
 
 // TooMuch reports whether the answer was more than could be had: it did not come in time, or the server has no room for

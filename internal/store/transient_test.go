@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -148,5 +149,30 @@ func TestSessionEnded(t *testing.T) {
 	}
 	if store.SessionEnded(nil) {
 		t.Error("no error")
+	}
+}
+
+// Where the answer to a commit is lost, alone or in a batch, the session has ended, and nobody knows whether it committed.
+func TestAnswerOfACommitIsLost(t *testing.T) {
+	t.Parallel()
+	pool, lose := testserver.Deaf(t, tidemarktest.NewDB(t).Pool)
+	for name, commit := range map[string]func(pgx.Tx) error{
+		"alone": func(tx pgx.Tx) error { return tx.Commit(t.Context()) },
+		"in a batch": func(tx pgx.Tx) error {
+			var batch pgx.Batch
+			batch.Queue("commit")
+			return tx.SendBatch(t.Context(), &batch).Close()
+		},
+	} {
+		tx, err := pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lose.Store(true)
+		err = commit(tx)
+		if err == nil || store.Refused(err) || !store.SessionEnded(err) {
+			t.Errorf("%s: %v: refused %v, ended %v", name, err, store.Refused(err), store.SessionEnded(err))
+		}
+		_ = tx.Rollback(t.Context()) // gives the connection back
 	}
 }
