@@ -35,7 +35,8 @@ var (
 	ErrFenced = errors.New("fenced")
 	// ErrRegression, TM012: a worker's cursor would have gone back.
 	ErrRegression = errors.New("cursor would go back")
-	// ErrResolved, TM013: the dead letter is resolved already, or its replay is pending; or a replay of a route or of dead letters is over.
+	// ErrResolved, TM013: the dead letter is resolved already, or its replay is pending; or a replay of a route or of dead letters is over;
+	// or a request of the API was done, and its answer is erased.
 	ErrResolved = errors.New("already resolved")
 	// ErrDomain, TM014: the role that logged in may not emit into the domain.
 	ErrDomain = errors.New("domain not granted")

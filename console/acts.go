@@ -99,6 +99,7 @@ var operating = map[string]act{
 	},
 	"pending-retry-all": {
 		title: "Try all that waits of route {route} now", button: "Try all now", role: Operator, method: "POST", path: "/pending/retry", body: waiting, back: "/waiting",
+		danger: "route", preview: "/route-summaries?routes={route}",
 		warn: "What failed and waits for another attempt is due at once, up to 10,000 deliveries. Do it once the target is well again.",
 	},
 	"pending-park": {

@@ -267,7 +267,7 @@ func TestActs(t *testing.T) {
 		{"/waiting", "pending-park", "item=6&route=hook", "until=" + tomorrow, "", `select next_attempt_at > now() from tidemark.pending where seq = 6`},
 		{"/waiting", "pending-retry", "item=6&route=hook", "", "", `select next_attempt_at <= now() from tidemark.pending where seq = 6`},
 		{"/waiting", "pending-park", "item=5&route=hook", "until=" + tomorrow, "", `select next_attempt_at > now() from tidemark.pending where seq = 5`},
-		{"/waiting?route=hook", "pending-retry-all", "route=hook", "", "", `select next_attempt_at <= now() from tidemark.pending where seq = 5`},
+		{"/waiting?route=hook", "pending-retry-all", "route=hook", "", "hook", `select next_attempt_at <= now() from tidemark.pending where seq = 5`},
 		{"/waiting", "pending-discard", "item=6&route=hook", "", "6", `select exists (select from tidemark.dead_letter where seq = 6 and error_code = 'given_up')`},
 		{"/workers/greeter", "worker-detach", "worker=greeter&source=births", "", "births", `select not exists (select from tidemark.worker_cursor where worker = 'greeter')`},
 		{"/workers/greeter", "worker-attach", "worker=greeter", "source=births", "", `select exists (select from tidemark.worker_cursor where worker = 'greeter')`},

@@ -243,6 +243,7 @@ func TestShownBeforeDone(t *testing.T) {
 		{"event-erase", "domain=shop", "key=none", "What it would do"},
 		{"gate-open", "gate=routes.enabled", "", "What the workers would do with what waits"},
 		{"pending-discard", "item=5&route=hook", "", "Why it waits"},
+		{"pending-retry-all", "route=hook", "", "Pending"},
 		{"letters-replay", "route=sql&source=outbox", "", "What it would do"},
 	} {
 		_, page := s.get("", "/act/"+c.act+"?"+c.given)

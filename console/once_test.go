@@ -33,6 +33,29 @@ func TestFormsAreDoneOnce(t *testing.T) {
 	}
 }
 
+// The answer of an act that was done is erased, with what it may quote: the form is refused each time that it is sent again.
+func TestFormsAreDoneOnceAlthoughTheAnswerIsErased(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.populate()
+	_, page := s.get("", "/act/route-replay?route=hook&from_seq=1&to_seq=6")
+	form := url.Values{"route": {"hook"}, "from_seq": {"1"}, "to_seq": {"6"}, "reason": {"test"}, "typed": {"hook"}, "once": {onceOf(page)}}
+	if status, page := s.request("", "POST", "/act/route-replay", form); status != http.StatusOK {
+		t.Fatalf("%d %s", status, page)
+	}
+	s.exec(`update tidemark.api_answer set answer = '"erased"'`) // as events_erase does with answers that have texts of errors
+	for range 2 {
+		status, page := s.request("", "POST", "/act/route-replay", form)
+		if status != http.StatusConflict || !strings.Contains(page, "It is not done again") {
+			t.Errorf("%d %s", status, page)
+		}
+		form.Set("once", onceOf(page))
+	}
+	if n := value[int](s, `select count(*) from tidemark.replay_summary`); n != 1 {
+		t.Errorf("%d replays", n)
+	}
+}
+
 // The answer to an act may be lost although the act was done. The form that is shown then does it no second time, also after the
 // person has mistyped what it asks for.
 func TestFormOfAnUnknownOutcomeIsDoneOnce(t *testing.T) {

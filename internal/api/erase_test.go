@@ -39,7 +39,7 @@ func TestErasedAnswers(t *testing.T) {
 		if n := one[int](w, `select count(*) from tidemark.api_answer where answer::text like '%PII-XYZ%'`); n != 0 {
 			t.Errorf("%s: %d answers quote what is erased", name, n)
 		}
-		p := w.refuses(422, "TM005", oscar, "POST", "/dead-letters/replay", fmt.Sprintf(`{"ids": [%d], "reason": "x"}`, letter), key)
+		p := w.refuses(409, "TM013", oscar, "POST", "/dead-letters/replay", fmt.Sprintf(`{"ids": [%d], "reason": "x"}`, letter), key)
 		if !strings.Contains(p.Detail, "erased") || one[int](w, fmt.Sprintf(`select attempts from tidemark.dead_letter where id = %d`, letter)) != attempts {
 			t.Errorf("%s: %+v", name, p)
 		}

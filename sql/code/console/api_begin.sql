@@ -24,7 +24,7 @@ begin
             hint = 'Use a new key for each request, and the same one only to repeat it.';
     end if;
     if known.answer = '"erased"' then
-        raise exception using errcode = 'TM005',
+        raise exception using errcode = 'TM013',
             message = 'the request with this Idempotency-Key was done, and its answer is erased',
             hint = 'It is not done again. The audit has what it changed.';
     end if;
@@ -34,5 +34,6 @@ $$;
 comment on function tidemark.api_begin(text, text, bytea) is
     'Begins a write of the API in its transaction. Returns what the same request was answered before, or null: it is '
     'to be done, and its answer to be kept by tidemark.api_end. A request under way with the same key is waited for. '
-    'Raises TM005 where the key was used for another request, or the answer is erased (tidemark.api_answers_erase).';
+    'Raises TM005 where the key was used for another request, TM013 where the answer is erased '
+    '(tidemark.api_answers_erase).';
 grant execute on function tidemark.api_begin(text, text, bytea) to tidemark_admin;
