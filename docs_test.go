@@ -200,3 +200,40 @@ func TestWalks(t *testing.T) {
 		}
 	}
 }
+
+// A receiver of webhooks answers no error with success: the daemon would not send the event again.
+func TestClientsAnswerErrorsWithoutSuccess(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("docs/clients/*.md")
+	if err != nil || len(pages) < 6 {
+		t.Fatal(pages, err)
+	}
+	caught := regexp.MustCompile(`\b(?:rescue|catch|except)\b`)
+	success := regexp.MustCompile(`\b20[0-9]\b|(?i)no_?content|:ok\b`)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, n := strings.Split(string(text), "\n"), 0
+		for i, line := range lines {
+			if strings.Contains(line, "`") || !caught.MatchString(line) {
+				continue
+			}
+			n++
+			// The branch: what stands deeper than it, or than the line with its brace.
+			indent := len(line) - len(strings.TrimLeft(line, " "))
+			for _, below := range lines[i+1:] {
+				if strings.TrimSpace(below) != "{" && len(below)-len(strings.TrimLeft(below, " ")) <= indent {
+					break
+				}
+				if success.MatchString(below) {
+					t.Errorf("%s: the branch of %q answers with success: %q", page, line, below)
+				}
+			}
+		}
+		if n == 0 && strings.Contains(string(text), "## Receiving webhooks") {
+			t.Errorf("%s: no branch for an error is found", page)
+		}
+	}
+}

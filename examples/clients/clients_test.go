@@ -5,7 +5,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -15,6 +18,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -197,7 +201,7 @@ const secret = "whsec_dGhpcyBpcyBhIGtleSBvZiAzMiBieXRlcywgaW5kZWVk"
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
 // AD5: what a page's programs emit commits with the order or not at all, arrives at the page's receiver, which refuses what is not
-// signed, and at the page's consumer.
+// signed and survives a request that is aborted, and at the page's consumer.
 func TestClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a compiler and a runtime for each language")
@@ -269,9 +273,10 @@ func emit(t *testing.T, db *tidemarktest.DB, dir, library string, command []stri
 	}
 }
 
-// refuses demands 401 for a request with a forged signature.
+// refuses demands 401 for a request with a forged signature, also after a request that was aborted.
 func refuses(t *testing.T, hooks string) {
 	t.Helper()
+	aborts(t, strings.TrimSuffix(strings.TrimPrefix(hooks, "http://"), "/hooks"))
 	body, err := json.Marshal(map[string]any{"id": "forged"})
 	if err != nil {
 		t.Fatal(err)
@@ -291,6 +296,28 @@ func refuses(t *testing.T, hooks string) {
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a forged request is answered %s", response.Status)
+	}
+}
+
+// aborts sends half a request, and waits until the receiver has seen its end.
+func aborts(t *testing.T, address string) {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(conn, "POST /hooks HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\n\r\n{", address); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Error("the receiver does not end an aborted request:", err)
 	}
 }
 

@@ -66,6 +66,8 @@ func (s service) put(w http.ResponseWriter, r *http.Request) {
 	event, err := s.take(r.Context(), o)
 	var refused *pgconn.PgError
 	switch {
+	case errors.Is(err, errTaken):
+		http.Error(w, err.Error(), http.StatusConflict)
 	case errors.As(err, &refused) && refused.Code == "23514": // the table's check constraint
 		http.Error(w, refused.Message, http.StatusUnprocessableEntity)
 	case err != nil:
@@ -77,24 +79,38 @@ func (s service) put(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take may be called again with the same order: it stores one order and one event.
+var errTaken = errors.New("another order has this id")
+
+// take may be called again with the same order: it stores one order and one event, and returns the event. It returns errTaken if the id
+// has an order with other contents.
 func (s service) take(ctx context.Context, o order) (event string, err error) {
 	payload, err := json.Marshal(o)
 	if err != nil {
 		return "", err
 	}
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		// The insert also locks the order's row, so that the events of an order get rising numbers.
-		_, err := tx.Exec(ctx, `insert into orders (id, customer, cents) values ($1, $2, $3) on conflict do nothing`,
+		tag, err := tx.Exec(ctx, `insert into orders (id, customer, cents) values ($1, $2, $3) on conflict do nothing`,
 			o.ID, o.Customer, o.Cents)
 		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			// No second event: an idempotency key is forgotten after a time, the order's row is not.
+			err := tx.QueryRow(ctx, `select event_id from orders where id = $1 and (customer, cents) = ($2, $3)`,
+				o.ID, o.Customer, o.Cents).Scan(&event)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return errTaken
+			}
 			return err
 		}
 		event, err = tidemark.Emit(ctx, tx, tidemark.Event{
 			Domain: "shop", Type: "order.created", Payload: payload,
 			Key: o.ID, SubjectTable: "orders", SubjectRef: o.ID,
-			IdempotencyKey: "order.created " + o.ID,
 		})
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `update orders set event_id = $2 where id = $1`, o.ID, event)
 		return err
 	})
 	return event, err

@@ -48,6 +48,17 @@ func TestOrders(t *testing.T) {
 		t.Errorf("no order: status %d", status)
 	}
 
+	// An idempotency key is forgotten after emit_key.retention, and the order is still there.
+	if _, err := db.Connect(t).Exec(t.Context(), `delete from tidemark.emit_key`); err != nil {
+		t.Fatal(err)
+	}
+	if status, again := put("7", `{"customer": "ada", "cents": 1200}`); status != http.StatusOK || again != first {
+		t.Errorf("a month later: status %d, event %q, want %q", status, again, first)
+	}
+	if status, _ := put("7", `{"customer": "ada", "cents": 900}`); status != http.StatusConflict {
+		t.Errorf("another order of this id: status %d", status)
+	}
+
 	var orders, events string
 	if err := db.Pool.QueryRow(t.Context(), `select (select string_agg(id, ' ') from orders),
 		(select string_agg(event_id || ' ' || key || ' ' || payload, ' ') from tidemark.outbox)`).Scan(&orders, &events); err != nil {

@@ -3,7 +3,8 @@ create table orders (
     id text primary key,
     customer text not null,
     cents bigint not null check (cents > 0),
-    created_at timestamptz not null default now()
+    created_at timestamptz not null default now(),
+    event_id text
 );
 
 select tidemark.type_set('shop', 'order.created', '{
