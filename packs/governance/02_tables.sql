@@ -168,6 +168,21 @@ create table if not exists governance.audit_step (
 );
 create unique index if not exists audit_step_due on governance.audit_step (due_at, id);
 create index if not exists audit_step_snapshot on governance.audit_step (snapshot_ref);
+do $$
+begin
+    -- One audit is open at a time. An installation from before the index may have two chains: the one under way stays.
+    if to_regclass('governance.snapshot_open') is null then
+        lock table governance.audit_step, governance.snapshot in share row exclusive mode;
+        delete from governance.audit_step a where a.snapshot_ref in (
+            select s.snapshot_ref from governance.snapshot s where s.ended_at is null
+            order by s.started_at is null, s.snapshot_ref offset 1);
+        delete from governance.snapshot d where d.snapshot_ref in (
+            select s.snapshot_ref from governance.snapshot s where s.ended_at is null
+            order by s.started_at is null, s.snapshot_ref offset 1);
+        create unique index snapshot_open on governance.snapshot ((true)) where ended_at is null;
+    end if;
+end
+$$;
 comment on table governance.audit_step is
     'The next step of the audit: one row. A step reads a page of the inventory, deletes its own row and inserts that '
     'of the next step, in one transaction. So a killed audit resumes where it was.';

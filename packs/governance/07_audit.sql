@@ -17,7 +17,9 @@ as $$
 declare
     mapping constant governance.watched := (select w from governance.watched w where w.source = step.source);
     s constant tidemark.source := (select x from tidemark.source x where x.source = step.source);
-    version constant text := (governance.current_ruleset()).ruleset_version;
+    -- Not the current one, which may be another since the audit began: an audit covers one ruleset whole.
+    version constant text := (select x.ruleset_version from governance.snapshot x
+                              where x.snapshot_ref = step.snapshot_ref);
     id constant text := format('r.%I', s.id_column) || case when s.id_collate_c then ' collate "C"' else '' end;
     page record;
 begin
@@ -139,15 +141,18 @@ begin
         perform governance.tell('audit_snapshot', jsonb_build_array(jsonb_build_object(
             'snapshot_ref', of_.snapshot_ref, 'ruleset_version', of_.ruleset_version, 'rows_seen', of_.rows_seen,
             'missing', of_.missing, 'dirty_marked', of_.dirty_marked, 'states', of_.states, 'verdicts', of_.verdicts)));
-        perform governance.audit_plan(greatest(of_.started_at + of_.every, clock_timestamp()), of_.every,
-                                      of_.page_rows);
+        -- A ruleset that became current meanwhile has its audit now.
+        perform governance.audit_plan(
+            case when of_.ruleset_version = (governance.current_ruleset()).ruleset_version
+                      then greatest(of_.started_at + of_.every, clock_timestamp()) else clock_timestamp() end,
+            of_.every, of_.page_rows);
     end loop;
     return governance.checkpoint('gov_periodic_full_audit', counts);
 end
 $$;
 comment on function governance.audit(governance.audit_step[]) is
     'Handler of gov_periodic_full_audit: takes the step that is due and leaves the next one; after the last page the '
-    'first step of the next audit.';
+    'first step of the next audit, which is due now if another ruleset has become current.';
 
 create or replace function governance.audit_plan(due_at timestamptz, every interval, page_rows integer)
 returns governance.snapshot
@@ -158,12 +163,15 @@ declare
     planned governance.snapshot;
 begin
     insert into governance.snapshot (every, page_rows) values (audit_plan.every, audit_plan.page_rows)
-    returning * into planned;
-    insert into governance.audit_step (snapshot_ref, due_at) values (planned.snapshot_ref, audit_plan.due_at);
+    on conflict do nothing returning * into planned;
+    if found then
+        insert into governance.audit_step (snapshot_ref, due_at) values (planned.snapshot_ref, audit_plan.due_at);
+    end if;
     return planned;
 end
 $$;
-comment on function governance.audit_plan(timestamptz, interval, integer) is 'Plans an audit.';
+comment on function governance.audit_plan(timestamptz, interval, integer) is
+    'Plans an audit. Null: one is open, maybe of a transaction that has just ended.';
 
 create or replace function governance.audit_start(every interval default null, page_rows integer default null)
 returns governance.snapshot
@@ -173,11 +181,16 @@ as $$
 declare
     open governance.snapshot;
 begin
-    select s.* into open from governance.snapshot s where s.ended_at is null order by s.snapshot_ref limit 1 for update;
-    if not found then
-        return governance.audit_plan(clock_timestamp(), coalesce(audit_start.every, '7 days'),
-                                     coalesce(audit_start.page_rows, 5000));
-    end if;
+    loop
+        select s.* into open from governance.snapshot s where s.ended_at is null for update;
+        exit when found;
+        open := governance.audit_plan(clock_timestamp(), coalesce(audit_start.every, '7 days'),
+                                      coalesce(audit_start.page_rows, 5000));
+        if open.snapshot_ref is not null then
+            return open;
+        end if;
+        -- The audit that was waited for above has ended, and its last step planned this one: look again.
+    end loop;
     update governance.snapshot s
     set every = coalesce(audit_start.every, s.every), page_rows = coalesce(audit_start.page_rows, s.page_rows)
     where s.snapshot_ref = open.snapshot_ref returning s.* into open;

@@ -17,8 +17,11 @@ declare
     source_ text;
     definition jsonb;
     missing text;
+    other record;
     worker_ text;
 begin
+    -- One after another: each looks at what the others watch.
+    lock table governance.watched in share row exclusive mode;
     if watch.kind is null or watch.kind not in ('birth', 'change') then
         raise exception using errcode = 'TM005',
             message = format('kind is %s, and must be birth or change', coalesce(watch.kind, 'null')),
@@ -61,6 +64,27 @@ begin
         || (watch.source - 'source');
     return query select s.* from tidemark.source_set(source_, definition, watch.reason) s;
 
+    -- The workers get rows of a table, and find by the table what its columns mean.
+    select w.source, w.kind into other
+    from governance.watched w join tidemark.source o on o.source = w.source
+    join tidemark.source s on (s.schema_name, s.table_name) = (o.schema_name, o.table_name)
+    where s.source = source_ and o.source <> source_
+      and (w.kind, w.collection_column, w.entity_column, w.address_column, o.id_column) is distinct from
+          (watch.kind, named ->> 'collection', named ->> 'entity', named ->> 'address', s.id_column)
+    limit 1;
+    if found then
+        raise exception using errcode = 'TM005',
+            message = format('table %s is watched as %s, with another kind or other columns', name, other.source),
+            hint = format('A table has one meaning. To take that one away: '
+                          'select governance.unwatch(%L, ''REASON'');', other.source);
+    end if;
+    if watch.kind = 'change' and exists (
+        select from tidemark.worker_cursor c where c.worker = 'gov_backfill_sweep' and c.source = source_) then
+        raise exception using errcode = 'TM005',
+            message = format('source %s is read by gov_backfill_sweep, which makes candidates of its rows', source_),
+            hint = format('Take it from the sweep first: tidemark worker detach gov_backfill_sweep %s', source_);
+    end if;
+
     perform set_config('tidemark.reason', coalesce(watch.reason, ''), true);
     insert into governance.watched (source, kind, collection_column, entity_column, address_column)
     values (source_, watch.kind, named ->> 'collection', named ->> 'entity', named ->> 'address')
@@ -83,4 +107,42 @@ comment on function governance.watch(regclass, text, jsonb, jsonb, text) is
     'name the candidate, by default {"collection": "collection_name", "entity": "entity_code", "address": '
     '"canonical_address"}; address may be null. source: name ("source", default: that of the table) and columns of '
     'tidemark.source; default id_column id, safety sequence. Returns the source. Raises TM005 with the name of the '
-    'missing column, and the errors of tidemark.source_set.';
+    'missing column, where another source of the table has another kind or other columns, and for the kind change '
+    'while gov_backfill_sweep reads the source; and the errors of tidemark.source_set.';
+
+create or replace function governance.unwatch(source text, reason text)
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    readers text;
+begin
+    if coalesce(btrim(unwatch.reason), '') = '' then
+        raise exception using errcode = 'TM005', message = 'unwatching a table needs a reason';
+    end if;
+    lock table governance.watched in share row exclusive mode;
+    select string_agg(distinct c.worker, ', ') into readers
+    from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
+    where c.source = unwatch.source and w.handler_ref like 'governance.%';
+    if readers is not null then
+        raise exception using errcode = 'TM005',
+            message = format('source %s is read by %s', unwatch.source, readers),
+            hint = format('Take it from each first: tidemark worker detach WORKER %s', unwatch.source);
+    end if;
+    perform set_config('tidemark.reason', unwatch.reason, true);
+    delete from governance.watched w where w.source = unwatch.source;
+    if not found then
+        delete from governance.old_outbox o where o.source = unwatch.source;
+    end if;
+    if not found then
+        raise exception using errcode = 'TM004', message = format('governance does not watch "%s"', unwatch.source),
+            hint = 'See: select source from governance.watched union select source from governance.old_outbox;';
+    end if;
+end
+$$;
+comment on function governance.unwatch(text, text) is
+    'Undoes governance.watch, and governance.bring_in, for a source that none of the pack''s workers reads any more. '
+    'The table, the source and the candidates stay. Raises TM004, TM005 (no reason, or workers still read the source: '
+    'the message names them).';

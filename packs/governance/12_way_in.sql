@@ -2,14 +2,34 @@
 
 create table if not exists governance.old_outbox (
     source text primary key references tidemark.source,
+    table_name text not null,
     columns jsonb not null,
     domains jsonb not null default '{}' constraint domains_is_an_object check (jsonb_typeof(domains) = 'object')
 );
+do $$
+begin
+    -- Before table_name the columns were expressions over the row.
+    if exists (select from pg_attribute a
+               where a.attrelid = 'governance.old_outbox'::regclass and a.attname = 'table_name') then
+        return;
+    end if;
+    alter table governance.old_outbox add column table_name text;
+    update governance.old_outbox o
+    set table_name = replace(substring(o.columns ->> 'idempotency_key' from '^''event_outbox/(.*)/'' '), '''''', ''''),
+        columns = (
+            select jsonb_object_agg(case c.key when 'idempotency_key' then 'id' else c.key end,
+                                    (parse_ident(substring(c.value from '(?:^|, )r\.("(?:[^"]|"")*"|[^" ,)]+)')))[1])
+            from jsonb_each_text(o.columns) c where c.key <> 'key');
+    alter table governance.old_outbox alter column table_name set not null;
+end
+$$;
 comment on table governance.old_outbox is
     'Old event_outbox tables to import, with the meaning of their columns. Written by governance.bring_in.';
 comment on column governance.old_outbox.source is 'tidemark.source.source.';
 comment on column governance.old_outbox.columns is
-    'Field of tidemark.emit → expression over the row r, made only of names of columns.';
+    'Field of tidemark.emit → column of the table; id: the column that makes the idempotency key.';
+comment on column governance.old_outbox.table_name is
+    'Name of the table when it was attached, part of the idempotency keys of its events.';
 comment on column governance.old_outbox.domains is
     'Old domain → new domain; null: its events are skipped. Other domains keep their name.';
 
@@ -19,11 +39,14 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    old governance.old_outbox;
+    old record;
+    fields text;
+    payload text;
+    domain text;
     events jsonb;
     emitted bigint;
 begin
-    select o.* into old
+    select o.*, s.time_zone, c.oid as relation into old
     from pg_type a join pg_type t on t.oid = a.typelem join pg_class c on c.oid = t.typrelid
     join pg_namespace n on n.oid = c.relnamespace
     join tidemark.source s on s.schema_name = n.nspname and s.table_name = c.relname
@@ -34,17 +57,37 @@ begin
             message = format('governance brings in no table of %s', pg_typeof(rows)),
             hint = 'Attach it: select governance.bring_in(''schema.event_outbox'');';
     end if;
+    -- Only names of columns come from the table: what an administrator writes there runs with no rights of the worker.
+    select string_agg(format('%L, %s', f.field, case f.field
+               when 'domain' then 'coalesce($2 ->> d.domain, d.domain)' else f.sql end), ', ')
+               filter (where f.field <> 'payload'),
+           max(f.sql) filter (where f.field = 'domain'), max(f.sql) filter (where f.field = 'payload')
+    into fields, domain, payload
+    from (
+        select c.key as field, case
+            when c.key = 'payload' then format('coalesce(%s::jsonb, ''{}'')', governance.as_text(c.value))
+            when a.atttypid = 'timestamptz'::regtype then format('r.%I', c.value)
+            when a.atttypid = 'timestamp'::regtype
+                 then format('r.%I at time zone %L', c.value, coalesce(old.time_zone, 'UTC'))
+            else governance.as_text(c.value) end as sql
+        from jsonb_each_text(old.columns) c
+        left join pg_attribute a on a.attrelid = old.relation and a.attname = c.value and not a.attisdropped
+        where c.key <> 'id' and c.value is not null
+        union all
+        -- The identity of the row, so that a row that is read again is not emitted again.
+        select 'idempotency_key', format('%L || %s', 'event_outbox/' || old.table_name || '/',
+                                         governance.as_text(old.columns ->> 'id'))
+        union all
+        -- Events of one subject have one key.
+        select 'key', governance.as_text(old.columns ->> 'subject_ref')
+        where old.columns ->> 'subject_ref' is not null) f;
     execute format('
 select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(%s)) || jsonb_build_object(''payload'', %s)
                           order by x.n), ''[]'')
 from (select row_number() over () as n, r from unnest($1) r) x, lateral (select (x.r).*) r,
      lateral (select %s as domain) d
 where not coalesce($2 -> d.domain = ''null'', false)',
-        (select string_agg(format('%L, %s', c.key,
-                                  case c.key when 'domain' then 'coalesce($2 ->> d.domain, d.domain)' else c.value end),
-                           ', ')
-         from jsonb_each_text(old.columns) c where c.key <> 'payload'),
-        coalesce(old.columns ->> 'payload', '''{}''::jsonb'), old.columns ->> 'domain')
+        fields, coalesce(payload, '''{}''::jsonb'), coalesce(domain, 'null'))
     into events using rows, old.domains;
     -- The emit runs as the role that runs the worker, which needs the right to emit. It skips a row that was imported
     -- before.
@@ -122,28 +165,16 @@ begin
                                  case c.field when 'payload' then 'json or jsonb' else 'a timestamp' end);
         end if;
         continue when not c.there or c.field = 'written_at';
-        made := made || case c.field
-            -- The identity of the row, so that a row that is read again is not emitted again.
-            when 'id'
-                 then jsonb_build_object('idempotency_key', format('%L || %s', 'event_outbox/' || name || '/',
-                                                                   governance.as_text(c.column_name)))
-            when 'payload'
-                 then jsonb_build_object('payload', format('coalesce(%s::jsonb, ''{}'')',
-                                                           governance.as_text(c.column_name)))
-            when 'occurred_at' then jsonb_build_object('occurred_at', case c.typname
-                when 'timestamptz' then format('r.%I', c.column_name)
-                else format('r.%I at time zone %L', c.column_name,
-                            coalesce(bring_in.source ->> 'time_zone', 'UTC')) end)
-            else jsonb_build_object(c.field, governance.as_text(c.column_name)) end;
+        made := made || jsonb_build_object(c.field, c.column_name);
     end loop;
-    -- Events of one subject have one key.
-    made := made || coalesce(jsonb_build_object('key', made -> 'subject_ref'), '{}');
 
     return query select s.* from tidemark.source_set(source_, jsonb_build_object(
         'table', name, 'id_column', named ->> 'id', 'timestamp_column', named ->> 'written_at', 'safety', 'clock')
         || (bring_in.source - 'source'), bring_in.reason) s;
-    insert into governance.old_outbox (source, columns, domains) values (source_, made, bring_in.domains)
-    on conflict (source) do update set columns = excluded.columns, domains = excluded.domains;
+    insert into governance.old_outbox (source, table_name, columns, domains)
+    values (source_, name, made, bring_in.domains)
+    on conflict (source) do update set table_name = excluded.table_name, columns = excluded.columns,
+        domains = excluded.domains;
     if not exists (select from tidemark.worker w where w.worker = worker_) then
         perform tidemark.worker_set(worker_,
                                     jsonb_build_object('source', 'table', 'handler', 'sql',

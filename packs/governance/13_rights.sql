@@ -16,15 +16,15 @@ comment on trigger old_outbox_audit on governance.old_outbox is 'Every change go
 revoke all on all functions in schema governance from public;
 grant execute on all functions in schema governance to tidemark_executor;
 revoke execute on function governance.audit_start(interval, integer), governance.ruleset_set(text, jsonb, text),
-    governance.watch(regclass, text, jsonb, jsonb, text), governance.bring_in(regclass, jsonb, jsonb, jsonb, text)
-    from tidemark_executor;
+    governance.watch(regclass, text, jsonb, jsonb, text), governance.unwatch(text, text),
+    governance.bring_in(regclass, jsonb, jsonb, jsonb, text) from tidemark_executor;
 grant execute on function governance.audit_start(interval, integer), governance.ruleset_set(text, jsonb, text),
-    governance.watch(regclass, text, jsonb, jsonb, text),
+    governance.watch(regclass, text, jsonb, jsonb, text), governance.unwatch(text, text),
     governance.bring_in(regclass, jsonb, jsonb, jsonb, text) to tidemark_admin;
 grant execute on function governance.find(text, text) to tidemark_reader;
 grant update on governance.turn to tidemark_executor;
 grant select on governance.ruleset, governance.watched, governance.old_outbox to tidemark_executor, tidemark_reader;
-grant select, insert, update on governance.watched, governance.old_outbox to tidemark_admin;
+grant select, insert, update, delete on governance.watched, governance.old_outbox to tidemark_admin;
 -- Not created_at and created_by: who added a ruleset is no claim of the one who adds it.
 revoke insert, update on governance.ruleset from tidemark_admin;
 grant select, insert (ruleset_version), update (is_current, stale_after, input_rule, verdict_rule, description)

@@ -3,6 +3,8 @@ package governance_test
 import (
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // The audit finds what was lost: candidates, verdicts, marks. It goes on where it was, and plans the next one.
@@ -120,4 +122,115 @@ func TestAuditGoesOnBehindAStepThatWasGivenUp(t *testing.T) {
 	g.drainAll()
 	g.want("30", `select rows_seen::text from governance.snapshot where snapshot_ref = 1`)
 	g.want(0, `select count(*) from tidemark.dead_letter where resolved_at is null`)
+}
+
+// One audit is open, whatever begins at once: the last step of an audit plans the next one in a transaction of its own, and two tables are
+// watched at once.
+func TestOneAuditIsOpen(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.birth(3)
+	g.drainAll()
+	g.exec(`select governance.audit_start()`)
+	one, err := g.conn.Begin(t.Context()) // the last step of audit 1
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := one.Exec(t.Context(), `select governance.audit(array_agg(a)) from governance.audit_step a`); err != nil {
+		t.Fatal(err)
+	}
+	other := g.Connect(t)
+	started := g.blocked(other, `select governance.audit_start()`)
+	if err := one.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	// The one that was planned is due now.
+	g.want("1 2 t", `select concat_ws(' ', count(*), min(snapshot_ref), bool_and(due_at <= clock_timestamp())) from governance.audit_step`)
+	g.audit()
+	g.want(1, `select count(*) from governance.audit_step`)
+
+	for _, sql := range []string{`select governance.audit_start()`, `select governance.watch('birth_registry', 'birth')`} {
+		g.exec(`delete from governance.audit_step; delete from governance.snapshot`)
+		one, err := g.conn.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := one.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+		started := g.blocked(other, sql)
+		if err := one.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-started; err != nil {
+			t.Fatal(err)
+		}
+		g.want(1, `select count(*) from governance.audit_step`)
+	}
+}
+
+// blocked sends a statement, which waits for a lock.
+func (g govern) blocked(conn *pgx.Conn, sql string) <-chan error {
+	g.t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		_, err := conn.Exec(g.t.Context(), sql)
+		done <- err
+	}()
+	watcher, deadline := g.Connect(g.t), time.Now().Add(time.Minute)
+	for {
+		var waits bool
+		if err := watcher.QueryRow(g.t.Context(), `select cardinality(pg_blocking_pids($1)) > 0`, conn.PgConn().PID()).Scan(&waits); err != nil {
+			g.t.Fatal(err)
+		}
+		if waits {
+			return done
+		} else if time.Now().After(deadline) {
+			g.t.Fatal(sql, " does not wait")
+		}
+	}
+}
+
+// An installation that has two chains of audits has one after an install: that under way.
+func TestInstallEndsTheSecondAudit(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.birth(30)
+	g.drainAll()
+	g.exec(`select governance.audit_start(page_rows => 10)`)
+	g.settle("gov_periodic_full_audit")
+	g.exec(`drop index governance.snapshot_open;
+		with s as (insert into governance.snapshot (every, page_rows) select '7 days', 10 from generate_series(1, 2) returning snapshot_ref)
+		insert into governance.audit_step (snapshot_ref, due_at) select snapshot_ref, clock_timestamp() + interval '1 day' from s`)
+	install(t, g.DB)
+	g.want("1 1 10", `select concat_ws(' ', count(*), min(s.snapshot_ref), min(s.rows_seen)) from governance.audit_step a join governance.snapshot s using (snapshot_ref)`)
+	g.audit()
+	g.want("1 30", `select concat_ws(' ', snapshot_ref, rows_seen) from governance.snapshot where ended_at is not null`)
+	g.want(1, `select count(*) from governance.snapshot where ended_at is null`)
+}
+
+// A ruleset that becomes current while an audit is under way gets the whole inventory: the audit goes on for its own ruleset, and the next
+// one is due at its end.
+func TestAuditOfARulesetThatBecomesCurrent(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.birth(30)
+	g.drainAll()
+	g.exec(`select governance.audit_start(page_rows => 10)`)
+	for range 2 {
+		g.settle("gov_periodic_full_audit")
+	}
+	g.exec(`select governance.ruleset_set('2', '{"is_current": true}'), governance.audit_start()`)
+	g.audit()
+	g.want("1 30 0", `select concat_ws(' ', ruleset_version, rows_seen, missing) from governance.snapshot where snapshot_ref = 1`)
+	g.want(true, `select due_at <= clock_timestamp() from governance.audit_step`)
+	g.audit()
+	g.want("2 30 30", `select concat_ws(' ', ruleset_version, rows_seen, missing) from governance.snapshot where snapshot_ref = 2`)
+	g.drainAll()
+	g.want(30, `select count(*) from governance.candidate where ruleset_version = '2'`)
+	g.want(true, `select due_at > clock_timestamp() + interval '6 days' from governance.audit_step`)
+	g.balance()
 }

@@ -154,6 +154,61 @@ func TestWayInRefuses(t *testing.T) {
 	}
 }
 
+// Only names of columns come from governance.old_outbox, which an administrator may write: what else stands there is not run.
+func TestWayInRunsNoSQLOfItsTable(t *testing.T) {
+	t.Parallel()
+	g := newWayIn(t)
+	g.exec(`insert into event_outbox (event_domain, event_type, created_at) values ('iu', 'unit_created', now() - interval '9 s');
+		create sequence touched;
+		grant usage on sequence touched to public;
+		select tidemark.domain_set('iu'), tidemark.type_set('iu', 'unit_created'), governance.bring_in('event_outbox'),
+			tidemark.gate_set('worker.event_outbox_in.enabled', true), tidemark.gate_set('routes.enabled', true)`)
+	for _, field := range []string{"id", "domain", "type", "payload", "occurred_at", "subject_ref", `x', nextval('public.touched'), 'y`} {
+		g.exec(`begin; set local role tidemark_admin`)
+		g.exec(`update governance.old_outbox set columns = columns || jsonb_build_object($1::text, $2::text)`, field, `nextval('public.touched')::text`)
+		g.exec(`commit`)
+		g.run("event_outbox_in", 0)
+		g.want("source_misconfigured", `select f.kind from tidemark.finding f join tidemark.finding_detail d using (id) where f.closed_at is null and d.detail like '%does not exist%'`)
+		g.exec(`select governance.bring_in('event_outbox')`)
+	}
+	g.want("f 0", `select concat_ws(' ', is_called, (select count(*) from tidemark.outbox)) from touched`)
+	g.drain("event_outbox_in")
+	g.want(1, `select count(*) from tidemark.outbox`)
+}
+
+// An installation that has expressions in governance.old_outbox gets the names of the columns.
+func TestInstallNamesTheColumnsOfTheWayIn(t *testing.T) {
+	t.Parallel()
+	g := newWayIn(t)
+	g.exec(`alter table event_outbox rename event_subject_ref to "Ref, r.of";
+		alter table event_outbox alter occurred_at type timestamp;
+		create schema "o'ld";
+		grant usage on schema "o'ld" to public;
+		alter table event_outbox set schema "o'ld"`)
+	g.exec(`select tidemark.domain_set('iu'), tidemark.type_set('iu', 'unit_created')`)
+	g.exec(`select governance.bring_in('"o''ld".event_outbox', '{"subject_ref": "Ref, r.of"}', reason => 'the way in')`)
+	named := value[string](g, `select table_name || columns::text from governance.old_outbox`)
+	g.exec(`update governance.old_outbox o set columns = (
+			select jsonb_object_agg(case c.key when 'id' then 'idempotency_key' else c.key end, case c.key
+				when 'id' then format('%L || %s', 'event_outbox/' || o.table_name || '/', governance.as_text(c.value))
+				when 'payload' then format('coalesce(%s::jsonb, ''{}'')', governance.as_text(c.value))
+				when 'occurred_at' then format('r.%I at time zone %L', c.value, 'UTC')
+				else governance.as_text(c.value) end)
+			|| jsonb_build_object('key', governance.as_text(o.columns ->> 'subject_ref'))
+			from jsonb_each_text(o.columns) c);
+		alter table governance.old_outbox drop table_name`)
+	install(t, g.DB)
+	if got := value[string](g, `select table_name || columns::text from governance.old_outbox`); got != named {
+		t.Errorf("got %s, want %s", got, named)
+	}
+	g.exec(`insert into "o'ld".event_outbox (event_domain, event_type, "Ref, r.of", occurred_at, created_at)
+			values ('iu', 'unit_created', 'u', '2026-05-01 10:00', now() - interval '9 s');
+		select tidemark.gate_set('worker.event_outbox_in.enabled', true), tidemark.gate_set('routes.enabled', true)`)
+	g.drain("event_outbox_in")
+	g.want("u u 2026-05-01 10:00:00+00 t", `select concat_ws(' ', o.key, o.subject_ref, o.occurred_at, o.idempotency_key = 'event_outbox/"o''ld".event_outbox/' || e.id)
+		from tidemark.outbox o, "o'ld".event_outbox e`)
+}
+
 // A role that may read the tables under a view of the old names may read the view, which has the columns of its document.
 func TestSourceNames(t *testing.T) {
 	t.Parallel()
