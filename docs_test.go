@@ -82,6 +82,30 @@ func TestDocsNameWhatThereIs(t *testing.T) {
 	}
 }
 
+// Each id of the requirements has one row.
+func TestRequirementsStandOnce(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("docs/requirements.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, seen := strings.Split(string(text), "\n"), map[string]bool{}
+	for i, line := range lines {
+		cells := strings.SplitN(line, "|", 3)
+		if len(cells) < 3 || strings.HasPrefix(line, "|---") || strings.HasPrefix(lines[i+1], "|---") {
+			continue
+		}
+		if id := strings.TrimSpace(cells[1]); seen[id] {
+			t.Errorf("docs/requirements.md: the row %s stands twice", id)
+		} else {
+			seen[id] = true
+		}
+	}
+	if len(seen) < 150 {
+		t.Errorf("%d rows are found", len(seen))
+	}
+}
+
 // The page on the command line has each key of the daemon's configuration.
 func TestDocsNameEachKey(t *testing.T) {
 	t.Parallel()

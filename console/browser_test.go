@@ -90,8 +90,8 @@ func (s *site) pagesOf() map[string]string {
 	}
 }
 
-// Every page is usable with a screen reader and a keyboard, in both themes, and fits a telephone. With TIDEMARK_PICTURES the
-// pictures of docs/images are written there.
+// Every page is usable with a screen reader and a keyboard, in both themes, and fits a telephone. With TIDEMARK_PICTURES a
+// picture of each page, theme and width is written there. Those of docs/images are made by TestPictures of test/incidents.
 func TestPagesInABrowser(t *testing.T) {
 	t.Parallel()
 	ctx := browser(t)

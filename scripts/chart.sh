@@ -45,6 +45,8 @@ podAnnotations: {example/a: b}
 podLabels: {team: shop}
 nodeSelector: {kubernetes.io/arch: arm64}
 tolerations: [{key: a, operator: Exists}]
+extraVolumes: [{name: ca, secret: {secretName: database-ca}}]
+extraVolumeMounts: [{name: ca, mountPath: /etc/tidemark-ca, readOnly: true}]
 END
 render -f "$work/values.yaml" >"$work/all.yaml"
 for version in 1.27.0 1.37.0; do
@@ -55,12 +57,26 @@ done
 has() { grep -qF -- "$2" "$work/$1.yaml" || fail "$1.yaml lacks: $2"; }
 has default "replicas: 2"
 has default "maxUnavailable: 1"
+has default "unhealthyPodEvictionPolicy: AlwaysAllow"
 has default "terminationGracePeriodSeconds: 45"
 has default "stop_timeout: 20s"
 has all "terminationGracePeriodSeconds: 145"
 has all "stop_timeout: 120s"
 has all "args: [migrate, up, --role-prefix, shop_]"
 has all "kind: ServiceMonitor"
+has all "honorLabels: true"
+has all "{targetLabel: job, replacement: tidemark}"
+for what in "secretName: database-ca" "mountPath: /etc/tidemark-ca"; do
+	[ "$(grep -cF "$what" "$work/all.yaml")" = 2 ] || fail "not in the Deployment and the Job: $what"
+done
+# helm template leaves out the notes.
+cp -r "$chart" "$work/chart"
+{
+	printf 'kind: ConfigMap\napiVersion: v1\nmetadata: {name: notes}\ndata:\n  notes: |\n'
+	sed 's/^/    /' "$chart/templates/NOTES.txt"
+} >"$work/chart/templates/notes.yaml"
+helm template release "$work/chart" --kube-version 1.37.0 "${secrets[@]}" --set migrate.rolePrefix=shop_ --show-only templates/notes.yaml >"$work/notes.yaml"
+has notes "grant shop_tidemark_executor, shop_tidemark_reader to LOGIN;"
 [ "$(grep -c 'readOnlyRootFilesystem: true' "$work/default.yaml")" = 2 ] || fail "a container may write to its image"
 [ "$(grep -A1 'secretKeyRef' "$work/default.yaml" | grep -c 'name: daemon\|name: installer')" = 2 ] || fail "the daemon and the installer share a login"
 
