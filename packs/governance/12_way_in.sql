@@ -66,8 +66,8 @@ begin
     from (
         select c.key as field, case
             when c.key = 'payload' then format('coalesce(%s::jsonb, ''{}'')', governance.as_text(c.value))
-            when a.atttypid = 'timestamptz'::regtype then format('r.%I', c.value)
-            when a.atttypid = 'timestamp'::regtype
+            when c.key = 'occurred_at' and a.atttypid = 'timestamptz'::regtype then format('r.%I', c.value)
+            when c.key = 'occurred_at' and a.atttypid = 'timestamp'::regtype
                  then format('r.%I at time zone %L', c.value, coalesce(old.time_zone, 'UTC'))
             else governance.as_text(c.value) end as sql
         from jsonb_each_text(old.columns) c
