@@ -302,6 +302,10 @@ func TestUpkeepHeldUp(t *testing.T) {
 	w.maintain()
 	older("16 minutes")
 	w.wantRows(causes, "warn upkeep_failing maintain 00:16:00 no partition is made")
+	older("-1 hour") // the clock went back
+	w.maintain()
+	w.wantRows(`select (undone_since <= clock_timestamp())::text from tidemark.storage_sample`, "true")
+	older("16 minutes")
 	reader.prepare("forgotten")
 	w.wantRows(`select array_to_string(sql, ' ') from tidemark.cause_upkeep() where found like '%locked now, readers too: prepared transaction "forgotten" of %'`,
 		"rollback prepared 'forgotten'; select * from tidemark.maintain();")
@@ -358,7 +362,7 @@ func TestUpkeepFailing(t *testing.T) {
 	db := tidemarktest.NewDB(t)
 	w, operator := live(t, db), open(t, db, "operator")
 	const (
-		causes = `select concat_ws(' ', status, cause, subject, since = (select at from tidemark.storage_sample), split_part(found, ' was ', 1)) from tidemark.cause_upkeep()`
+		causes = `select concat_ws(' ', status, cause, subject, since = (select at from tidemark.storage_sample), split_part(split_part(found, ' was ', 1), ';', 1)) from tidemark.cause_upkeep()`
 		fails  = "bad upkeep_failing maintain t the last call of tidemark.maintain that did all its work"
 	)
 	older := func(by string) {
@@ -370,6 +374,7 @@ func TestUpkeepFailing(t *testing.T) {
 	w.exec(`select tidemark.maintain()`)
 	older("10 minutes")
 	w.wantRows(causes, fails) // the event is newer: something has to call it
+	w.wantRows(`select (found like '%; the newest event is % old, and no daemon runs that calls it.%')::text from tidemark.cause_upkeep()`, "true")
 	older("4 minutes")
 	w.wantRows(causes)
 	w.exec(`set session_replication_role = replica; update tidemark.outbox set created_at = now() - interval '1 hour'; reset session_replication_role`)
@@ -409,7 +414,15 @@ func TestUpkeepFailing(t *testing.T) {
 	older("1 hour")
 	w.exec(`insert into tidemark.clock_step (at, step, seen_by) values (clock_timestamp(), '1 hour', 'daemon/d')`)
 	w.wantRows(causes)
-	w.exec(`delete from tidemark.clock_step; update tidemark.heartbeat set last_beat_at = now() - interval '31 seconds' where executor_id = 'daemon/courier'`)
+	w.exec(`delete from tidemark.clock_step`)
+	// The last one was before the clock went back: it says nothing of now. It counts from the step.
+	older("-1 hour")
+	w.wantRows(causes, "bad upkeep_failing maintain no call of tidemark.maintain has done all its work since the clock")
+	w.exec(`insert into tidemark.clock_step (at, step, seen_by) values (clock_timestamp(), '-1 hour', 'daemon/d')`)
+	w.wantRows(causes)
+	w.exec(`delete from tidemark.clock_step`)
+	older("1 hour")
+	w.exec(`update tidemark.heartbeat set last_beat_at = now() - interval '31 seconds' where executor_id = 'daemon/courier'`)
 	w.emit(2)
 	w.wantRows(causes)
 	w.exec(`delete from tidemark.heartbeat where executor_id = 'daemon/courier'`)

@@ -123,7 +123,7 @@ func TestClockSettleMovesNothingUnderASettle(t *testing.T) {
 	}
 	w.wantRows(`select concat_ws(' ', attempt_no, outcome) from tidemark.attempt where seq = 4 and attempt_no > 1`, "2 sent")
 	operator.exec(`reset lock_timeout`)
-	operator.wantRows(clockSettle, "deliveries 0, rows of tables 0, commands 0, heartbeats and leases 0")
+	operator.wantRows(clockSettle, "jobs 0, deliveries 0, rows of tables 0, commands 0, heartbeats and leases 0")
 	w.wantRows(waits, "1 parked, 2 behind, 3 behind")
 }
 
@@ -140,7 +140,7 @@ func TestClockSettleBesideAPass(t *testing.T) {
 	eye.waitsFor(operator)
 	w.exec(settleFour)
 	w.commit()
-	if got, err := made(); err != nil || got != "deliveries 0, rows of tables 0, commands 0, heartbeats and leases 1" {
+	if got, err := made(); err != nil || got != "jobs 0, deliveries 0, rows of tables 0, commands 0, heartbeats and leases 1" {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -173,5 +173,124 @@ func TestClockSettleGivesUpBehindALongPass(t *testing.T) {
 	pass.rollback()
 	operator.wantRows(`show lock_timeout`, "0")
 	operator.exec(`set lock_timeout = '5min'`)
-	operator.wantRows(clockSettle, "deliveries 1, rows of tables 0, commands 0, heartbeats and leases 0")
+	operator.wantRows(clockSettle, "jobs 0, deliveries 1, rows of tables 0, commands 0, heartbeats and leases 0")
+}
+
+// After the clock went back, an instance that was killed by the old one takes no shard from those that live; one that waits says so again.
+func TestClockBackAndShares(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.shards(2)
+	const share = `select share::text from tidemark.shard_share('default', 'A')`
+	w.exec(`select tidemark.claim('default', 'A', '10 seconds')`)
+	w.wantRows(share, "2")
+	// Killed an hour before: the clock went back two.
+	w.exec(`insert into tidemark.worker_instance (worker, owner, seen_at, seen_until) values ('default', 'dead', now() + interval '60 minutes', now() + interval '61 minutes'),
+		('default', 'B', now() + interval '120 minutes', now() + interval '121 minutes')`)
+	w.wantRows(share, "2")
+	w.exec(`select from tidemark.poll('B', '10 seconds', '{default}', '{outbox}', '{1}', '{null}')`)
+	w.wantRows(share, "1")
+	w.wantRows(`select owner from tidemark.worker_instance where seen_until < now() + interval '1 minute' order by 1`, "A", "B")
+	w.exec(`update tidemark.worker_instance set seen_at = now() + interval '1 hour', seen_until = now() + interval '2 hours' where owner = 'A'`)
+	w.exec(`select tidemark.claim('default', 'A', '10 seconds')`)
+	w.wantRows(`select (seen_at < clock_timestamp())::text from tidemark.worker_instance where owner = 'A'`, "true")
+}
+
+// Replays, and jobs of dead letters, are due as they would have been.
+func TestClockSettleOfJobs(t *testing.T) {
+	t.Parallel()
+	w := manyLetters(t, tidemarktest.NewDB(t))
+	w.exec(`truncate poison`)
+	w.exec(`select tidemark.route_replay('app', 'again', from_seq => 1, to_seq => 3), tidemark.route_replay('app', 'slowly', from_seq => 4, to_seq => 6, rate => 0.001)`)
+	w.exec(`select tidemark.letter_job_add('replay', 'fixed', 'app', error_code => 'P0001'), tidemark.letter_job_add('discard', 'not wanted', 'app', error_code => 'P0002')`)
+	// The clock goes back two hours.
+	w.exec(`insert into tidemark.clock_step (at, step, seen_by) values (clock_timestamp(), '-2 hours', 'daemon/d');
+		update tidemark.replay_job set due_at = due_at + case when rate is null then interval '1 hour' else '2 hours 10 minutes' end;
+		update tidemark.letter_job set due_at = due_at + interval '1 hour', requested_at = requested_at + interval '2 hours';
+		update tidemark.dead_letter set first_failed_at = first_failed_at + interval '100 minutes', last_failed_at = last_failed_at + interval '110 minutes'`)
+	w.wantRows(`select concat_ws(' ', status, waiting) from tidemark.cause_clock()`, "bad 4")
+	const step = `select coalesce(tidemark.letter_job_step()::text, 'nothing is due')`
+	w.wantRows(step, "nothing is due")
+	w.wantRows(`select coalesce(tidemark.log_next('default'), 'nothing')`, "nothing")
+	w.wantRows(clockSettle, "jobs 4, deliveries 0, rows of tables 0, commands 0, heartbeats and leases 0")
+	w.wantRows(`select count(*)::text from tidemark.cause_clock()`, "0")
+	w.wantRows(`select tidemark.log_next('default')`, "replay")
+	w.wantRows(`select round(extract(epoch from due_at - clock_timestamp()) / 60)::text from tidemark.replay_job order by id`, "0", "10")
+	w.pass()
+	w.wantRows(`select concat_ws(' ', passed_seq, last_seq) from tidemark.replay_job where rate is null`, "3 3")
+	for range 6 {
+		w.exec(step)
+	}
+	w.wantRows(`select concat_ws(' ', action, state, done) from tidemark.letter_job_summary order by id`, "replay finished 200", "discard finished 50")
+}
+
+// A job takes the letters that failed by the clock of before it was set back.
+func TestClockBackAndLetters(t *testing.T) {
+	t.Parallel()
+	w := manyLetters(t, tidemarktest.NewDB(t))
+	w.exec(`update tidemark.dead_letter set first_failed_at = first_failed_at + interval '1 hour', last_failed_at = last_failed_at + interval '1 hour' where seq > 10`)
+	w.exec(`truncate poison`)
+	for _, dry := range []bool{true, false} {
+		w.wantRows(fmt.Sprintf(`select letters::text from tidemark.letter_job_add('discard', 'why', 'app', error_code => 'P0002', dry_run => %t)`, dry), "50")
+	}
+	w.exec(`select tidemark.letter_job_add('replay', 'why', 'app')`)
+	for range 6 {
+		w.exec(`select tidemark.letter_job_step()`)
+	}
+	w.wantRows(`select concat_ws(' ', action, state, done, letters) from tidemark.letter_job_summary order by id`, "discard finished 50 50", "replay finished 200 250")
+	w.wantRows(`select count(*)::text from tidemark.dead_letter where resolved_at is null or first_failed_at > last_failed_at or last_failed_at > clock_timestamp()`, "0")
+}
+
+// What a replay stages before the operator has come is due at once, and not an hour ahead, where nothing would find it.
+func TestClockBackAndAReplay(t *testing.T) {
+	t.Parallel()
+	w := past(t, tidemarktest.NewDB(t))
+	w.exec(`select tidemark.route_replay('app', 'again', from_seq => 1)`)
+	w.exec(`update tidemark.replay_job set due_at = due_at + interval '1 hour'`)
+	w.pass()
+	w.wantRows(`select count(*)::text from tidemark.pending where next_attempt_at > clock_timestamp() + interval '1 minute'`, "0")
+	w.wantRows(`select (staged > 0 and due_at < clock_timestamp() + interval '1 minute')::text from tidemark.replay_job`, "true")
+}
+
+// A retry of a command locks its row without a lease: the operator waits for it as long as for a pass, and nothing has changed.
+func TestClockSettleGivesUpBehindALockedRow(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w, other, eye := clockBack(t, db), open(t, db, "other"), open(t, db, "eye")
+	other.begin()
+	other.exec(`select from tidemark.pending where seq = 4 for update`)
+	w.exec(`set statement_timeout = '1min'`)
+	settled := later[string](w, clockSettle)
+	eye.waitsFor(w)
+	_, err := settled()
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != "55P03" || refused.Message != "deliveries, commands or jobs that wait are locked by another session" {
+		t.Errorf("got %v", err)
+	}
+	w.wantRows(`show lock_timeout`, "0")
+	other.rollback()
+	w.wantRows(clockSettle, "jobs 0, deliveries 1, rows of tables 0, commands 0, heartbeats and leases 0")
+	w.wantRows(`show lock_timeout`, "0")
+}
+
+// A daemon that begins again after the clock went back has a new name: it watches, and does not wait for the one that it was.
+func TestClockBackAndTheWatch(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "watch")
+	s.exec(watched)
+	const other = `select count(*) filter (where state = 'held') from tidemark.watch('courier/2', false)`
+	s.wantRows(`select (`+other+`)::text`, "1")
+	s.exec(`update tidemark.watcher set until = until + interval '2 hours'`)
+	s.wantRows(`select (`+other+`)::text`, "0")
+	s.wantRows(`select concat_ws(' ', name, until < clock_timestamp() + interval '21 seconds') from tidemark.watcher`, "courier/2 t")
+}
+
+// An excuse of before the clock went back excuses nothing.
+func TestClockBackAndSilence(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "check")
+	s.register("x")
+	s.silentFor("x", 400)
+	s.exec(`update tidemark.silence set excused_at = clock_timestamp() + interval '1 hour' where executor_id = 'x'`)
+	s.check("x silent critical told")
 }

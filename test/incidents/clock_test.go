@@ -27,7 +27,7 @@ func TestClockStepsBack(t *testing.T) {
 	n.happens()
 	n.steps("-1 hour")
 	target.answers(http.StatusOK)
-	c := n.sees("bad", "clock_step server", `, \d+ wait`, `the clock of the server stepped back by 01:00:00, as daemon/courier saw; \d+ deliveries, rows or commands wait for a time of the old clock`)
+	c := n.sees("bad", "clock_step server", `, \d+ wait`, `the clock of the server stepped back by 01:00:00, as daemon/courier saw; \d+ deliveries, rows, commands or jobs wait for a time of the old clock`)
 	if target.events() == 20 {
 		t.Error("nothing was held")
 	}

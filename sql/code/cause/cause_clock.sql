@@ -14,8 +14,8 @@ begin
            format('the clock of the server stepped %s by %s, as %s saw%s',
                   case when s.step < interval '0' then 'back' else 'forward' end, greatest(s.step, -s.step), s.seen_by,
                   case when s.step < interval '0'
-                            then format('; %s%s deliveries, rows or commands wait for a time of the old clock, and %s '
-                                        'leases of executors that do not beat last as long',
+                            then format('; %s%s deliveries, rows, commands or jobs wait for a time of the old clock, '
+                                        'and %s leases of executors that do not beat last as long',
                                         case when h.held >= 10000 then 'at least ' end, h.held, h.leases)
                        else ', or its host stood still; nothing is held: retries and ends of leases came early' end),
            h.held, '{}'::text[], '{select * from tidemark.clock_settle(''the clock was stepped'');}'::text[],
@@ -56,6 +56,10 @@ begin
                                 where p.service = v.service and p.next_attempt_at > t.clock
                                   and p.next_attempt_at < 'infinity'
                                 order by p.next_attempt_at desc limit 10000) p) n)
+                   + (select count(*) from tidemark.replay_job j
+                      where j.finished_at is null and j.due_at > t.clock + tidemark.job_delay(j.rate))
+                   + (select count(*) from tidemark.letter_job j
+                      where j.finished_at is null and j.due_at > t.clock + tidemark.job_delay(j.rate))
                    else 0 end as held,
                (select count(*) from tidemark.heartbeat b
                 where b.last_beat_at > t.clock and b.lease_until > t.clock) as leases

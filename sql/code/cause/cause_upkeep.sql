@@ -14,9 +14,10 @@ declare
     clock constant timestamptz := clock_timestamp();
     patience constant interval := '5 minutes';
     sample constant tidemark.storage_sample := (select s from tidemark.storage_sample s);
-    last_ constant timestamptz := sample.at;
-    -- What was before a step of the clock forward looks older than it is.
-    stepped constant timestamptz := (select max(s.at) from tidemark.clock_step s where s.step > interval '0');
+    -- Not known where the clock was set back since. What was before a step forward looks older than it is.
+    last_ constant timestamptz := case when sample.at <= clock then sample.at end;
+    stepped constant timestamptz := (select max(s.at) from tidemark.clock_step s
+                                     where s.step > interval '0' or sample.at > clock);
     daemons record;
     began timestamptz;
     newest timestamptz;
@@ -71,10 +72,11 @@ begin
         return next row(
             'upkeep_failing', 'maintain', 'bad', last_,
             format('%s; %s. Partitions of the log may not be made ahead, and nothing is erased or closed',
-                   coalesce(format('the last call of tidemark.maintain that did all its work was %s ago',
-                                   date_trunc('second', clock - last_)),
-                            'no call of tidemark.maintain has done all its work yet'),
-                   coalesce(format('each call by %s has failed since, or was held up', daemons.alive),
+                   coalesce('the last call of tidemark.maintain that did all its work was '
+                                || date_trunc('second', clock - last_) || ' ago',
+                            format('no call of tidemark.maintain has done all its work %s',
+                                   case when sample.at > clock then 'since the clock was set back' else 'yet' end)),
+                   coalesce('each call by ' || daemons.alive || ' has failed since, or was held up',
                             format('the newest event is %s old, and no daemon runs that calls it',
                                    date_trunc('second', clock - newest)))),
             null, '{}', '{select * from tidemark.maintain();}', '{tidemark maintain}')::tidemark.trouble;

@@ -37,13 +37,20 @@ begin
     perform tidemark.rate_check(letter_job_add.rate, 'letters');
     letters := (
         select count(*) from tidemark.dead_letter l
-        where l.resolved_at is null and l.last_failed_at < at
+        where l.resolved_at is null
           and (letter_job_add.route is null or l.route_id = wanted)
           and (letter_job_add.source is null or l.source = letter_job_add.source)
           and (letter_job_add.error_code is null or l.error_code = letter_job_add.error_code));
     if coalesce(dry_run, false) or letters = 0 then
         return;
     end if;
+    -- Those that failed by the clock of before it was set back have failed so far, too.
+    update tidemark.dead_letter l
+    set first_failed_at = least(l.first_failed_at, at - interval '1 microsecond'),
+        last_failed_at = at - interval '1 microsecond'
+    where l.id = any (array(
+        select o.id from tidemark.dead_letter o
+        where o.resolved_at is null and o.last_failed_at >= at for update skip locked));
     insert into tidemark.letter_job as j (action, route_id, source, error_code, rate, letters, requested_at,
                                           requested_by, reason)
     values (letter_job_add.action, wanted, letter_job_add.source, letter_job_add.error_code, letter_job_add.rate,

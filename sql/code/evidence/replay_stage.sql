@@ -44,7 +44,9 @@ begin
         room := page - (select count(*) from (select from tidemark.pending p where p.replay_id = job.id limit page) p);
         loop
             now_ := clock_timestamp();
-            at := greatest(job.due_at, now_);
+            -- Set by a clock that went back since, it would put what is staged as far ahead.
+            at := case when job.due_at > now_ + tidemark.job_delay(job.rate) then now_
+                       else greatest(job.due_at, now_) end;
             -- By events and not by numbers: a gap costs nothing.
             upto := coalesce((
                 select o.seq from tidemark.outbox o

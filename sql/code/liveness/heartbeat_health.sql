@@ -21,8 +21,10 @@ cross join lateral (
         select least(s.value::numeric, 2147483647)::integer from tidemark.setting s
         where s.key = 'queue.heartbeat.stale_threshold_seconds' and s.value ~ '^[0-9]{1,30}$')) as seconds) t
 cross join lateral (
-    select extract(epoch from clock_timestamp() - greatest(coalesce(h.last_beat_at, h.watched_since, h.registered_at),
-                                                           s.excused_at)) as age) a
+    select extract(epoch from clock_timestamp() - greatest(
+        coalesce(h.last_beat_at, h.watched_since, h.registered_at),
+        -- Of before the clock was set back, it excuses nothing.
+        case when s.excused_at <= clock_timestamp() then s.excused_at end)) as age) a
 cross join lateral (
     select case
         when c.gate = 'paused' then 'paused'

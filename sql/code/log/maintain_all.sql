@@ -136,7 +136,7 @@ begin
     -- Wait for no one here.
     update tidemark.storage_sample s
     set undone = nullif(array_to_string(left_undone, '; '), ''),
-        undone_since = case when left_undone <> '{}' then coalesce(s.undone_since, clock_timestamp()) end
+        undone_since = case when left_undone <> '{}' then least(s.undone_since, clock_timestamp()) end
     where s.one = (select x.one from tidemark.storage_sample x for update skip locked);
 end
 $$;

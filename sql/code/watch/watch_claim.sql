@@ -4,17 +4,21 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
+declare
+    turn constant interval := '20 seconds';
 begin
     -- The lock lasts until the end of the transaction: no other session watches meanwhile, and none waits.
     perform from tidemark.watcher w
-    where w.until is null or w.until <= clock_timestamp() or w.name = watch_claim.watcher
+    where w.until is null or w.name = watch_claim.watcher
+       -- One that ends later than any can was written before the clock was set back.
+       or w.until not between clock_timestamp() and clock_timestamp() + turn
     for update skip locked;
     if not found then
         return false;
     end if;
     update tidemark.watcher w
     set name = coalesce(watch_claim.watcher, format('session %s of %s', pg_backend_pid(), tidemark.login())),
-        until = case when watch_claim.watcher is not null then clock_timestamp() + interval '20 seconds' end;
+        until = case when watch_claim.watcher is not null then clock_timestamp() + turn end;
     begin
         perform from tidemark.findings_over();
         perform tidemark.log_read_note();

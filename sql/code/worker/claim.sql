@@ -56,9 +56,9 @@ begin
     unfinished := at_.unfinished;
     if claim.source = 'outbox' and claim.owner is not null and at_.shards > 1 then
         -- The row is locked until the end, so that an instance claims one shard after the other.
-        insert into tidemark.worker_instance as i (worker, owner, seen_until)
-        values (claim.worker, claim.owner, clock_timestamp() + claim.lease)
-        on conflict (worker, owner) do update set seen_until = excluded.seen_until;
+        insert into tidemark.worker_instance as i (worker, owner, seen_at, seen_until)
+        values (claim.worker, claim.owner, clock_timestamp(), clock_timestamp() + claim.lease)
+        on conflict (worker, owner) do update set seen_at = excluded.seen_at, seen_until = excluded.seen_until;
         -- Of instances that were killed.
         delete from tidemark.worker_instance i
         where i.ctid = any (array(

@@ -51,13 +51,14 @@ begin
             where a.epoch is null and w.source = 'outbox' and w.shards > 1);
     end if;
     if cardinality(wants) > 0 then
-        update tidemark.worker_instance i set seen_until = now_ + poll_beat.lease
+        update tidemark.worker_instance i set seen_at = now_, seen_until = now_ + poll_beat.lease
         where i.ctid = any (array(
             select j.ctid from tidemark.worker_instance j
-            where j.owner = poll_beat.owner and j.seen_until < now_ + poll_beat.lease * 0.75
+            where j.owner = poll_beat.owner
+              and (j.seen_until < now_ + poll_beat.lease * 0.75 or j.seen_at > now_)
               and j.worker = any (wants) for update skip locked));
-        insert into tidemark.worker_instance (worker, owner, seen_until)
-        select w, poll_beat.owner, now_ + poll_beat.lease from unnest(wants) w
+        insert into tidemark.worker_instance (worker, owner, seen_at, seen_until)
+        select w, poll_beat.owner, now_, now_ + poll_beat.lease from unnest(wants) w
         on conflict do nothing;
     end if;
 

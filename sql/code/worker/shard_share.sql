@@ -19,6 +19,7 @@ begin
             union
             select i.owner from tidemark.worker_instance i
             where i.worker = shard_share.worker and i.seen_until > at
+              and i.seen_at <= at -- else the clock was set back since, and it may be dead
         )
         select ceil(shards::numeric / greatest(count(*), 1)), array(
             select l.shard from lease l where l.owner = shard_share.owner order by l.shard)
