@@ -125,6 +125,30 @@ func TestWatchTellsNoSymptomAfterItsCause(t *testing.T) {
 	w.wantRows(`select kind from tidemark.finding where closed_at is null`)
 }
 
+// While an operator makes an index on the log, say, no event can be emitted. It is later, each once and in order; all else goes on.
+func TestWatchTellsOfALockedLogLater(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	a, b := open(t, db, "a"), open(t, db, "b")
+	b.exec(tellFindings)
+	b.exec(`select tidemark.finding_open('target_down', 'one', 'high', 'x'), tidemark.finding_open('target_down', 'two', 'high', 'x')`)
+	a.begin()
+	a.exec(`lock tidemark.outbox in share mode`)
+	const look = `select concat_ws(' ', state, subject) from tidemark.watch('courier/1', false) where cause = 'target_down' order by 1`
+	b.wantRows(look, "opened one", "opened two")
+	b.wantRows(look, "open one", "open two")
+	b.exec(`select tidemark.finding_close('target_down', 'one')`)
+	b.later()
+	b.wantRows(look, "closed one", "open two")
+	a.commit()
+	b.wantRows(told)
+	for range 2 {
+		b.wantRows(look, "open two")
+		b.wantRows(told, "finding_opened high target_down one", "finding_closed high target_down one", "finding_opened high target_down two")
+	}
+	b.wantRows(`select count(*)::text from tidemark.finding where untold is not null`, "0")
+}
+
 // Of any number of daemons and sessions one watches.
 func TestWatchOneAtATime(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,8 @@ create or replace function tidemark.system_event(
     subject_table text,
     subject_ref text,
     payload jsonb,
-    stream text default null)
+    stream text default null,
+    must boolean default false)
 returns uuid
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -18,11 +19,15 @@ begin
         'actor', 'tidemark')) || jsonb_build_object('payload', system_event.payload)),
         false, true))[1];
 exception when others then
+    if must and tidemark.is_transient(sqlstate) then
+        raise;
+    end if;
     -- A schema or a forbidden key of the type must not roll back the transaction that the event reports.
     raise warning 'event system/% was not emitted: %', type, sqlerrm using errcode = sqlstate;
     return null;
 end
 $$;
-comment on function tidemark.system_event(text, tidemark.severity, text, text, jsonb, text) is
+comment on function tidemark.system_event(text, tidemark.severity, text, text, jsonb, text, boolean) is
     'Emits an event of the domain system and returns its id. Null: its type is not registered or not enabled, or emit '
-    'refused it, with a warning. It never fails the transaction that it reports.';
+    'refused it, with a warning. It never fails the transaction that it reports; with must it raises what is not the '
+    'event''s fault (tidemark.is_transient), and the caller tries it later.';

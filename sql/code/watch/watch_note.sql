@@ -17,6 +17,8 @@ declare
         where t.domain = 'system' and t.type in ('finding_opened', 'finding_closed') and t.enabled);
     seen bigint[];
     f tidemark.finding;
+    type text;
+    stuck boolean := false; -- one wait for a locked log is enough
 begin
     with shown as (
         select distinct on (kind, subject)
@@ -44,6 +46,17 @@ begin
     where o.derived and o.closed_at is null and o.last_seen_at < at - patience
       and not causes @> '[{"cause": "tables_locked"}]';
 
+    -- What could not be emitted before comes first.
+    for f in select o.* from tidemark.finding o where o.untold is not null order by o.id loop
+        foreach type in array f.untold loop
+            stuck := stuck or not tidemark.finding_event(type, f);
+            exit when stuck;
+            f.untold := f.untold[2:];
+        end loop;
+        update tidemark.finding o set untold = nullif(f.untold, '{}') where o.id = f.id;
+        exit when stuck;
+    end loop;
+
     for f in
         update tidemark.finding o set told = 'opened'
         where o.id = any (seen) and o.closed_at is null and o.told is null
@@ -55,7 +68,8 @@ begin
         where o.kind = f.kind and o.subject = f.subject and o.told = 'opened' and o.id <> f.id;
         continue when found;
         if events then
-            perform tidemark.finding_event('finding_opened', f);
+            stuck := stuck or not tidemark.finding_event('finding_opened', f);
+            update tidemark.finding o set untold = o.untold || text 'finding_opened' where stuck and o.id = f.id;
         end if;
         finding := f.id;
         told := f.told;
@@ -68,7 +82,8 @@ begin
         returning o.*
     loop
         if events then
-            perform tidemark.finding_event('finding_closed', f);
+            stuck := stuck or not tidemark.finding_event('finding_closed', f);
+            update tidemark.finding o set untold = o.untold || text 'finding_closed' where stuck and o.id = f.id;
         end if;
         finding := f.id;
         told := f.told;
@@ -79,5 +94,6 @@ $$;
 comment on function tidemark.watch_note(jsonb) is
     'Part of tidemark.watch: keeps a finding for each cause that is open, closes those that it has made once their '
     'cause has been gone for 30 seconds, and emits system/finding_opened and system/finding_closed, where these types '
-    'are enabled. causes are rows of tidemark.cause. Returns what opened and closed.';
+    'are enabled; later, where the log is locked now. causes are rows of tidemark.cause. Returns what opened and '
+    'closed.';
 grant execute on function tidemark.watch_note(jsonb) to tidemark_admin, tidemark_executor;
