@@ -77,6 +77,29 @@ func TestLetterJobWaitsForTheWorker(t *testing.T) {
 	w.wantRows(letterJobs, `1 replay waiting no daemon runs 100/250 {"pending": 100}`)
 }
 
+// So it is where the job names no route: a cancel stops what is left. It does not wait for a route that does not deliver, or has no such letters.
+func TestLetterJobOfASourceWaitsForTheWorker(t *testing.T) {
+	t.Parallel()
+	w := manyLetters(t, tidemarktest.NewDB(t))
+	w.exec(`update tidemark.outbound_route set target_kind = 'webhook', target_ref = 'https://example.com/hook', options = '{"unsigned": true}'`)
+	w.exec(`select tidemark.route_set('other', '{"domain": "none", "target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}}')`)
+	const (
+		full = `insert into tidemark.pending (worker_id, route_id, seq, attempt_no, replay) select 1, r.id, 1000 + n, 1, true
+			from tidemark.outbound_route r, generate_series(1, 1000) n where r.route_code = $1`
+		step = `select coalesce(tidemark.letter_job_step()::text, 'nothing is due')`
+	)
+	w.exec(full, "other")
+	w.exec(full, "app")
+	w.exec(`select tidemark.letter_job_add('replay', 'fixed', source => 'outbox')`)
+	w.wantRows(step, "nothing is due")
+	w.exec(`delete from tidemark.pending where seq = 2000`)
+	w.wantRows(step, "100")
+	w.wantRows(step, "nothing is due")
+	w.exec(`select tidemark.route_pause('app', 'why')`)
+	w.wantRows(step, "100") // left out, as paused
+	w.wantRows(letterJobs, `1 replay waiting no daemon runs 200/250 {"paused": 100, "pending": 100}`)
+}
+
 // What stops a part is on record; the part is tried again after 10 seconds. Two sessions never do one job at once.
 func TestLetterJobStops(t *testing.T) {
 	t.Parallel()
@@ -152,12 +175,21 @@ func TestLetterJobThatWaitsIsACause(t *testing.T) {
 	w.exec(`update tidemark.outbound_route set target_kind = 'webhook', target_ref = 'https://example.com/hook', options = '{"unsigned": true}'`)
 	w.exec(`insert into tidemark.pending (worker_id, route_id, seq, attempt_no, replay) select 1, 1, 1000 + n, 1, true from generate_series(1, 1000) n`)
 	w.wantRows(causes)
+	w.exec(`delete from tidemark.pending where seq = 2000`) // one has just been delivered
+	w.wantRows(causes)
+	w.exec(`insert into tidemark.pending (worker_id, route_id, seq, attempt_no, replay) values (1, 1, 2000, 1, true)`)
 	w.exec(`select tidemark.route_pause('app', 'why')`)
 	w.wantRows(causes, "warn 1 100 the 1000 that it tried again before wait: closed by route app")
 	w.wantRows(cli, "tidemark route resume app --reason 'a job waits'")
 	w.exec(`select tidemark.route_set('app', '{"enabled": false}')`)
 	w.exec(`update tidemark.outbound_route set paused_at = null`)
 	w.wantRows(causes, "warn 1 100 the 1000 that it tried again before wait: the route is off")
+
+	// Of a job that names no route, the route is named. One that is off keeps it waiting no more.
+	w.exec(`select tidemark.route_set('app', '{"enabled": true}'), tidemark.gate_set('routes.enabled', false)`)
+	w.exec(`update tidemark.letter_job set route_id = null, source = 'outbox'`)
+	w.wantRows(causes, "warn 1 100 the 1000 of route app that it tried again before wait: closed by routes.enabled")
+	w.wantRows(cli, "tidemark gate open routes.enabled --reason 'a job waits'")
 }
 
 // A job with a rate does the letters of a second at a time, and is not due again before that second is over.

@@ -7,7 +7,6 @@ as $$
 declare
     clock constant timestamptz := clock_timestamp();
     patience constant interval := '5 minutes';
-    most constant integer := 1000; -- as tidemark.letter_job_claim
     daemons record;
 begin
     if not exists (select from tidemark.letter_job j
@@ -21,9 +20,10 @@ begin
     select 'letter_job_waiting', j.id::text, 'warn', least(j.waits_since, j.due_at),
            format('job %s, a %s of dead letters%s by %s, has done %s of %s; %s', j.id, j.action,
                   ' of route ' || n.route_code, j.requested_by, j.done, j.letters,
-                  case when f.full_ then format('the %s that it tried again before wait: %s', most,
-                                                coalesce('closed by ' || nullif(g.gate, 'paused'), g.gate,
-                                                         'the route is off'))
+                  case when a.is_full then format('the %s%s that it tried again before wait: %s', a.letters,
+                                                  case when j.route_id is null then ' of route ' || r.route_code end,
+                                                  coalesce('closed by ' || nullif(g.gate, 'paused'), g.gate,
+                                                           'the route is off'))
                        when j.waits_for is not null then j.waits_for
                        when daemons.alive then 'no daemon takes it up'
                        else 'no daemon runs' end),
@@ -33,11 +33,8 @@ begin
                           'tidemark dead-letter job list --open')]
     from tidemark.letter_job j
     left join tidemark.route_name n on n.id = j.route_id
-    left join tidemark.outbound_route r on r.id = j.route_id
-    cross join lateral (
-        select count(*) = most as full_
-        from (select from tidemark.pending p where j.action = 'replay' and p.route_id = j.route_id and p.replay
-              order by p.next_attempt_at limit most) p) f
+    cross join lateral tidemark.letter_job_ahead(j) a
+    left join tidemark.outbound_route r on r.id = coalesce(j.route_id, a.route_id)
     cross join lateral (
         select case when r.id is not null and j.action = 'replay'
                          then tidemark.closed_delivery(r.worker, r.domain, r.id) end as gate) g
@@ -46,9 +43,11 @@ begin
       and case when j.waits_since < clock - patience then true
                when j.due_at >= clock - patience then false
                -- The worker is at what the job handed to it.
-               when f.full_ then g.gate is not null or not tidemark.route_delivers(r)
+               when a.is_full then g.gate is not null or not tidemark.route_delivers(r)
+               -- It was full until just now, maybe.
+               when daemons.alive then coalesce(a.letters, 0) = 0
                -- Else daemon_dead tells it.
-               else daemons.alive or not daemons.silent end;
+               else not daemons.silent end;
 end
 $$;
 comment on function tidemark.cause_jobs() is

@@ -6,12 +6,8 @@ as $$
     select j.* from tidemark.letter_job j
     where j.finished_at is null and (letter_job_claim.id is null or j.id = letter_job_claim.id)
       and j.due_at <= clock_timestamp()
-      -- Letters for targets outside the database wait for the worker of their route: at most so many at a time, so that
-      -- a job that is cancelled is soon over.
-      and (j.action = 'discard' or j.route_id is null or 1000 > (
-          select count(*) from (
-              select from tidemark.pending p where p.route_id = j.route_id and p.replay
-              order by p.next_attempt_at limit 1000) p))
+      -- Letters for targets outside the database wait for the worker of their route.
+      and (select a.is_full from tidemark.letter_job_ahead(j) a) is not true
     order by j.due_at, j.id limit 1
     for update skip locked
 $$;
