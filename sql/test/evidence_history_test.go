@@ -94,6 +94,19 @@ func TestHistoryIsRead(t *testing.T) {
 	w.refused("42501", "permission denied for table route_minute", `delete from tidemark.route_minute`)
 }
 
+// A day is 24 hours wherever the session is: in a zone whose clocks were set since, each step has what it has in UTC.
+func TestHistoryAcrossSummerTime(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`insert into tidemark.route_minute (route_id, at, sent)
+		select r.id, date_bin('1 day', now(), 'epoch') - d * interval '1 day' + interval '1 hour', d from tidemark.outbound_route r, generate_series(1, 6) d`)
+	// A rule of POSIX: the day of the year, so that it was three days ago.
+	w.exec(`select set_config('timezone', format('AAA0BBB,%s,%s', extract(doy from now()) - 3 + case when extract(doy from now()) <= 3 then 365 else 0 end,
+		(extract(doy from now())::int + 180) % 365), false)`)
+	w.wantRows(`select (now()::timestamp - (now() - interval '4 days')::timestamp <> interval '96 hours' or now() - (now() - interval '4 days') <> interval '96 hours')::text`, "true")
+	w.wantRows(`select sent::text from tidemark.history('app', '7 days', '1 day') where sent > 0`, "6", "5", "4", "3", "2", "1")
+}
+
 // Maintain adds up all routes of a minute once no transaction can add to it any more. Until then, and of routes that had nothing
 // yet, the history is the same as the sum of the routes.
 func TestHistoryOfAllRoutes(t *testing.T) {

@@ -188,6 +188,7 @@ func TestLostDaemonIsForgotten(t *testing.T) {
 	s.silentFor("daemon/pod-2", 23*3600)
 	s.wantMaintain("forgot heartbeat daemon/pod-1 silent for a day, and another daemon runs")
 	s.wantRows(daemons, "daemon/pod-2", "daemon/pod-3")
+	s.wantRows(`select executor_id from tidemark.silence where executor_id like 'daemon/%' order by 1`, "daemon/pod-2", "daemon/pod-3")
 }
 
 // Two checks at once tell once. The second does not wait for the first, who may look at his result for hours.

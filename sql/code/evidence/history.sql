@@ -13,6 +13,7 @@ returns table (
     waiting bigint)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set timezone = 'UTC' -- else a day is not always 24 hours, as date_bin has it
 set jit = off
 as $$
 #variable_conflict use_column

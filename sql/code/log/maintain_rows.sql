@@ -110,6 +110,12 @@ begin
     returning 'forgot', 'heartbeat ' || h.executor_id,
               case when h.last_status = 'stopped' then 'stopped a day ago'
                    else 'silent for a day, and another daemon runs' end;
+    -- Any check for silence makes what it misses anew.
+    delete from tidemark.silence s
+    where s.executor_id = any (array(
+        select o.executor_id from tidemark.silence o
+        where not exists (select from tidemark.heartbeat h where h.executor_id = o.executor_id)
+        for update skip locked));
 
     delete from tidemark.cursor_sample s
     where not exists (select from tidemark.worker_cursor c
