@@ -55,6 +55,64 @@ func TestCommandsParkBesideRetries(t *testing.T) {
 	}
 }
 
+// CM6: a pass does not wait for what parks the first command of the same ordering key for as long as it may take itself, which would count as a
+// failure of its command; nor in a circle.
+func TestCommandsParkBesideReplays(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := serve(t, db).partition()
+	p.command("charge", `{"dry_run": true}`)
+	const run = `select tidemark.command_run($1, key => $2) ->> 'status'`
+	for i, key := range []string{"k1", "k2"} {
+		equal(t, "dry", one[string](p.session, run, p.envelope(key+"dry", fmt.Sprintf(`{"id": %d}`, i+1), ""), key), "processed")
+	}
+	p.command("charge", `{"dry_run": false}`)
+	other := open(t, db, "replays")
+	other.begin()
+	equal(t, "replayed", one[string](other, `select (tidemark.command_replay($1, reason => 'why')).outcomes::text`, p.name), `{"runs": 2}`)
+	fails := p.record(0, "a", `{"id": 3, "sql": "do 'begin raise sqlstate ''40001''; end'"}`, `{"key": "k1"}`)
+	p.exec(`set statement_timeout = '30s'`)
+	_ = p.wantCode("55P03", "alone", fails)
+	other.commit()
+	p.wantPass(`ran 1 {"failed_retryable": 1}`, "alone", fails)
+	p.wantRows(`select concat_ws(' ', error_code, attempts) from tidemark.command_claim where idempotency_key = 'a'`, "0") // it waits behind that
+
+	// Two passes park commands that are off, of the same keys the other way round: one is taken back whole.
+	p.command("charge", `{"enabled": false}`)
+	other.exec(`select * from tidemark.command_partition('others', 3, 'O', 0, 100)`)
+	epoch := one[int64](other, `select epoch from tidemark.claim('commands', 'you', '1 minute', 'kafka:others', 3)`)
+	off := func(n int64, key string) string {
+		return p.record(n, fmt.Sprint(key, "-", n), `{"id": 7}`, fmt.Sprintf(`{"key": %q}`, key))
+	}
+	const others = `select tidemark.command_pass('kafka:others', 3, $1, '1 minute', 'O', $2::bigint, $2::bigint + 1, jsonb_build_array($3::jsonb)) ->> 'status'`
+	first, second, third, fourth := off(1, "k8"), off(2, "k9"), off(0, "k9"), off(1, "k8")
+	p.begin()
+	p.wantPass(`ran 2 {"failed_retryable": 1}`, "batch", first)
+	other.begin()
+	equal(t, "others", one[string](other, others, epoch, 0, third), "ran")
+	mine := later[string](p.session, `select tidemark.command_pass('kafka:events', 3, $1, '1 minute', 'T', 2, 3, jsonb_build_array($2::jsonb)) ->> 'status'`, p.epoch, second)
+	watch := open(t, db, "watch")
+	watch.waitsFor(p.session)
+	var status string
+	theirs := other.conn.QueryRow(t.Context(), others, epoch, 1, fourth).Scan(&status)
+	if theirs != nil {
+		other.rollback()
+	} else {
+		other.commit()
+	}
+	_, err := mine()
+	if err != nil {
+		p.rollback()
+	} else {
+		p.commit()
+	}
+	var refused *pgconn.PgError
+	if (err == nil) == (theirs == nil) || !errors.As(errors.Join(err, theirs), &refused) || refused.Code != "40P01" && refused.Code != "55P03" {
+		t.Errorf("one of two: %v; %v", err, theirs)
+	}
+	watch.wantRows(`select split_part(idempotency_key, '-', 1) || ' ' || (next_attempt_at = 'infinity') from tidemark.command_parked where key in ('k8', 'k9') order by 1`, "k8 false", "k9 false")
+}
+
 // A command is given up while a batch retries it: one comes after the other.
 func TestCommandDiscardBesideRetries(t *testing.T) {
 	t.Parallel()
