@@ -369,8 +369,9 @@ func (db *DB) CommandContract(ctx context.Context, name CommandName) (CommandCon
 }
 
 // CommandIngress calls tidemark.command_ingress, and returns the result document. The server ends a call that takes longer than the
-// timeout. overdue: it did not come to an end before, and is parked without being run.
-func (db *DB) CommandIngress(ctx context.Context, timeout time.Duration, envelope []byte, misfit any, overdue bool) (json.RawMessage, error) {
+// timeout. judged: the digest of the schema by which misfit was found; empty: SQL checks all of it. overdue: it did not come to an end
+// before, and is parked without being run.
+func (db *DB) CommandIngress(ctx context.Context, timeout time.Duration, envelope []byte, misfit any, judged string, overdue bool) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+networkTime)
 	defer cancel()
 	text, err := json.Marshal(misfit)
@@ -378,7 +379,7 @@ func (db *DB) CommandIngress(ctx context.Context, timeout time.Duration, envelop
 		return nil, err
 	}
 	var document string
-	err = within(ctx, db.querier, timeout, &document, `select tidemark.command_ingress($1, nullif($2::text::jsonb, 'null'), $3)::text`, string(envelope), string(text), overdue)
+	err = within(ctx, db.querier, timeout, &document, `select tidemark.command_ingress($1, nullif($2::text::jsonb, 'null'), $3, $4)::text`, string(envelope), string(text), overdue, judged)
 	return json.RawMessage(document), err
 }
 

@@ -177,13 +177,17 @@ func (i *Ingress) answer(ctx context.Context, w http.ResponseWriter, a asking) e
 // ask runs a command. One that ends its session twice, or does not end in time, is parked without being run, as from Kafka: else it
 // would do so each time that its producer asks.
 func (i *Ingress) ask(ctx context.Context, c store.CommandContract, envelope []byte, misfit any) (json.RawMessage, error) {
+	judged := c.Digest
+	if c.Schema == nil {
+		judged = ""
+	}
 	timeout := time.Duration(max(c.Patience, 7000)) * time.Millisecond
-	document, err := i.db.CommandIngress(ctx, timeout, envelope, misfit, false)
+	document, err := i.db.CommandIngress(ctx, timeout, envelope, misfit, judged, false)
 	if store.SessionEnded(err) && !errors.Is(err, context.DeadlineExceeded) {
-		document, err = i.db.CommandIngress(ctx, timeout, envelope, misfit, false)
+		document, err = i.db.CommandIngress(ctx, timeout, envelope, misfit, judged, false)
 	}
 	if store.SessionEnded(err) {
-		return i.db.CommandIngress(ctx, closingTime, envelope, misfit, true)
+		return i.db.CommandIngress(ctx, closingTime, envelope, misfit, judged, true)
 	}
 	return document, err
 }

@@ -1,6 +1,6 @@
 -- Granted to no role: it believes what via says of how the producer was verified.
 create or replace function tidemark.command_ask(
-    given text, key text, via text, misfit jsonb, dry_run boolean, overdue boolean)
+    given text, key text, via text, misfit jsonb, dry_run boolean, overdue boolean, judged text)
 returns json
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -25,15 +25,22 @@ begin
         raise exception using errcode = 'TM009', message = 'no command ran: closed by ' || closed,
             hint = format('As an operator: select tidemark.gate_set(%L, true);', closed);
     end if;
-    call := call || jsonb_strip_nulls(jsonb_build_object('via', via, 'login', login, 'key', key, 'misfit', misfit));
+    call := call || jsonb_strip_nulls(jsonb_build_object('via', via, 'login', login, 'key', key, 'misfit', misfit,
+                                                        'judged', judged));
     if code is null then
-        select p.code, p.message into code, message from tidemark.command_problem(call, tidemark.command_of(call)) p;
+        c := tidemark.command_of(call);
+        -- As in tidemark.command_passes: the daemon has read the schema a moment ago.
+        if c.unchecked is distinct from '{}' and judged <> md5(c.payload_schema::text) then
+            raise exception using errcode = 'lock_not_available',
+                message = format('the schema of %s has changed since the daemon has read it', c.name),
+                hint = 'Nothing was done. Ask again: the daemon reads the schema of now.';
+        end if;
+        select p.code, p.message into code, message from tidemark.command_problem(call, c) p;
     end if;
     if code is not null then
         return tidemark.command_reject(call, code, message, convert_to(given, 'UTF8'));
     end if;
 
-    c := tidemark.command_of(call);
     call := (call - 'misfit') || jsonb_build_object(
         'fingerprint', encode(tidemark.command_fingerprint(c.service, call ->> 'tenant', c.command, c.version,
                                                            call -> 'payload'), 'hex'),
@@ -51,7 +58,8 @@ begin
     return (left(document::text, -1) || ', "dry_run" : true}')::json;
 end
 $$;
-comment on function tidemark.command_ask(text, text, text, jsonb, boolean, boolean) is
+comment on function tidemark.command_ask(text, text, text, jsonb, boolean, boolean, text) is
     'A command that is asked for in this session, from its envelope to its result document, for tidemark.command_run '
     'and tidemark.command_ingress. misfit: what the daemon found wrong with the payload, and of which schema. '
-    'overdue: it did not come to an end before, and is parked without being run.';
+    'overdue: it did not come to an end before, and is parked without being run. judged: as of '
+    'tidemark.command_ingress.';

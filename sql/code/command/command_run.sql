@@ -13,7 +13,8 @@ begin
             message = format('the envelope is of type %s, and must be text, json or jsonb', pg_typeof(envelope)),
             hint = 'select tidemark.command_run(''{"event_id": …}'');';
     end if;
-    return tidemark.command_ask(envelope::text, command_run.key, 'psql', null, command_run.dry_run, false);
+    return tidemark.command_ask(envelope::text, command_run.key, 'psql', null, command_run.dry_run, false,
+                                null);
 end
 $$;
 comment on function tidemark.command_run(anycompatible, text, boolean) is
