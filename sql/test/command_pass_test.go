@@ -316,6 +316,10 @@ func TestCommandVerifiedBefore(t *testing.T) {
 	p.exec(`select tidemark.producer_key_delete('shop-1', 'stolen')`)
 	p.wantPass(`ran 7 {"rejected": 1}`, "batch", p.record(6, "g", `{"id": 7}`, signed))
 	p.wantInvoices("2", "5")
+
+	// Nor does another key of the name make good what that one has signed.
+	p.refused("TM005", "there is, or was, a key", `select tidemark.producer_key_add('shop-1', $1, 'shop', '{"kty": "OKP", "crv": "Ed25519", "x": "22qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}')`, p.name)
+	equal(t, "replayed", p.replay(`reason => 'why'`), `{"failed_terminal": 2, "identity.key_revoked": 3}`)
 }
 
 // LI6: the function, or the role of the service, is dropped while commands come: what runs comes to its end, the next ones wait with a finding,

@@ -121,7 +121,7 @@ func TestCommandRegistry(t *testing.T) {
 	key := `{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`
 	add := `select tidemark.producer_key_add($1, $2, 'shop', $3::jsonb)`
 	s.exec(add, "k1", s.name, key)
-	s.refused("TM005", `a key "k1" already`, add, "k1", s.name, key)
+	s.refused("TM005", `a key "k1"`, add, "k1", s.name, key)
 	s.refused("TM005", "is a private one", add, "k2", s.name, strings.Replace(key, "{", `{"d": "x", `, 1))
 	s.refused("23514", "public_key_is_ed25519", add, "k2", s.name, `{"kty": "RSA"}`)
 	s.refused("TM004", "there is no service", add, "k2", "none", key)

@@ -13,10 +13,13 @@ begin
         raise exception using errcode = 'TM004',
             message = format('there is no service "%s"', producer_key_add.service),
             hint = 'Services: select service from tidemark.service;';
-    elsif exists (select from tidemark.producer_key k where k.kid = producer_key_add.kid) then
+    -- What is parked or on record names the kid by which it was verified, also where that key was deleted since.
+    elsif exists (select from tidemark.producer_key k where k.kid = producer_key_add.kid)
+        or exists (select from tidemark.audit a
+                   where a.action = 'delete' and a.object = 'producer_key ' || producer_key_add.kid) then
         raise exception using errcode = 'TM005',
-            message = format('there is a key "%s" already', producer_key_add.kid),
-            hint = 'A kid is used once, also after the key was revoked.';
+            message = format('there is, or was, a key "%s"', producer_key_add.kid),
+            hint = 'A kid is used once, also after the key was revoked or deleted.';
     elsif public_key ? 'd' then
         raise exception using errcode = 'TM005', message = 'the key is a private one',
             hint = 'Register the public part, without the member "d", and make a new key pair: this one is disclosed.';

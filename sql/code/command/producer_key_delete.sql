@@ -20,6 +20,7 @@ begin
 end
 $$;
 comment on function tidemark.producer_key_delete(text, text) is
-    'Deletes a key that was revoked or has expired. What it signed is refused as identity.key_unknown. Raises TM004, '
-    'TM005 (no reason, or it is valid).';
+    'Deletes a key that was revoked or has expired. What it signed is refused: from then on as identity.key_unknown, '
+    'and what is parked or on record as identity.key_revoked. Its kid is not used again. Raises TM004, TM005 (no '
+    'reason, or it is valid).';
 grant execute on function tidemark.producer_key_delete(text, text) to tidemark_admin;
