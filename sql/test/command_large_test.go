@@ -14,7 +14,7 @@ func TestCommandResultsHaveALimitOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	p := serve(t, tidemarktest.NewDB(t)).partition()
 	p.exec(`create function app.big(payload jsonb) returns json language sql as $$ select json_build_object('x', repeat('x', (payload ->> 'n')::int)) $$`)
-	p.exec(`create function app.bad(payload jsonb) returns json language plpgsql as $$ begin raise '%', repeat('ä', 5000); end $$`)
+	p.exec(`create function app.bad(payload jsonb) returns json language plpgsql as $$ begin raise '!%', repeat('ä', 5000); end $$`)
 	p.command("big", `{"function": "app.big", "enabled": true, "dry_run": false, "payload_schema": {"type": "object"}}`)
 	p.command("bad", `{"function": "app.bad", "enabled": true, "dry_run": false, "payload_schema": {"type": "object"}}`)
 	big := func(key string, n int) string {
@@ -32,6 +32,10 @@ func TestCommandResultsHaveALimitOfTheirOwn(t *testing.T) {
 	p.wantPass(`ran 5 {"rejected": 1}`, "batch", refused)
 	p.wantRows(`select split_part(type, '.', 1) || ' ' || concat_ws(' ', payload ->> 'status', payload ->> 'reason', length(payload #>> '{result,x}')) from tidemark.outbox where domain = 'commands' order by seq`,
 		"result processed 900000", "result duplicate 900000", "result processed 900000", "dead_letter sql.business_rule", "result failed_terminal", "dead_letter envelope.invalid")
+	// A message has 1 KB at most, of whole characters.
+	p.wantRows(`select replace(payload ->> 'error_message', repeat('ä', 511), '511') from tidemark.outbox where payload ->> 'status' = 'failed_terminal'`, "!511")
+	p.wantRows(`select replace(tidemark.command_message(repeat(c, n) || 'a'), repeat(c, m), '') from (values ('a', 1023, 1023), ('a', 1024, 1024), ('ä', 511, 511), ('ä', 512, 512),
+		('€', 341, 341), ('€', 342, 341), ('😀', 255, 255), ('😀', 256, 256), ('😀', 9999, 256)) v (c, n, m)`, "a", "", "a", "", "a", "", "a", "", "")
 	p.refused("TM005", "payload", `select tidemark.emit('d', 'a', jsonb_build_object('x', repeat('x', 1000)))`)
 
 	// Results still have a limit: 900 KB, and 499 levels.

@@ -7,7 +7,7 @@ as $$
     -- The message of a function is meant for people. PostgreSQL's own may quote the payload.
     select case
         when code in ('sql.business_rule', 'runtime.timeout', 'runtime.result_too_large', 'runtime.result_invalid')
-            then left(message, 1000)
+            then tidemark.command_message(message)
         when code = 'sql.constraint' then format('%s (%s)', tidemark.error_means(state),
             coalesce(nullif("constraint", ''), nullif("table" || '.' || "column", '.'), state))
         else format('%s (%s)', tidemark.error_means(state), state) end

@@ -78,7 +78,7 @@ begin
         from (select e from tidemark.contract_errors(coalesce(result, 'null'), command.result_schema) e limit 20) e;
         if violated is not null then
             raise exception using errcode = 'data_exception', constraint = 'runtime.result_invalid',
-                message = left('the result does not fit its schema: ' || violated, 1000);
+                message = 'the result does not fit its schema: ' || violated;
         end if;
     end if;
     return result::json;

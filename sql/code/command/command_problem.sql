@@ -69,7 +69,7 @@ begin
         end if;
         if message is not null then
             code := 'contract.payload_invalid';
-            message := left('payload ' || message, 1000);
+            message := tidemark.command_message('payload ' || message);
         elsif age > c.retention then
             code := 'idempotency.expired';
             message := format('the record is %s old, and claims are kept for %s', date_trunc('second', age),
