@@ -220,6 +220,9 @@ func TestCommandDisallowedWhileParked(t *testing.T) {
 	s.wantInvoices()
 	s.wantRows(`select idempotency_key from tidemark.command_parked`)
 	s.wantRows(`select error_code from tidemark.dead_letter`, "identity.producer_not_allowed")
+	// It was told that it would be tried again: so it is told how that ended.
+	s.wantRows(`select concat_ws(' ', payload ->> 'status', payload ->> 'error_code') from tidemark.outbox where type like 'result.%' order by seq`,
+		"failed_retryable runtime.retries_exhausted", "failed_terminal identity.producer_not_allowed")
 }
 
 // A stored result is for the producer and the tenant that asked first.

@@ -90,7 +90,7 @@ begin
         perform tidemark.finding_open('command_circuit', c.name, 'high',
             format('its commands wait: %s (%s)', tidemark.error_means(sqlstate_), code), message);
     end if;
-    -- Published once when parked, and once at the end.
+    -- Published once when parked, and once at the end: also where its producer is not allowed any more.
     if outcome = 'failed_terminal' or not call ? 'parked' then
         perform tidemark.command_publish('result', array[call], array[document::jsonb]);
     end if;

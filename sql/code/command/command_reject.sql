@@ -27,4 +27,5 @@ end
 $$;
 comment on function tidemark.command_reject(jsonb, text, text, bytea) is
     'Rejects a command, which claims nothing: emits the result, makes a dead letter, or both, as the policy for the '
-    'reason says. A failure of identity has no result, only a dead letter. Returns the result document.';
+    'reason says. A failure of identity has no result, only a dead letter; what was parked before has had a result, '
+    'and has its last one by tidemark.command_fail. Returns the result document.';
