@@ -40,6 +40,17 @@ func TestCommandReplayOfDryRuns(t *testing.T) {
 	s.retry("a processed", "b processed")
 	s.wantInvoices("1", "2", "3")
 	equal(t, "again", s.replay(`reason => 'why', failed => true`), `{"processed": 1}`)
+
+	// A record that did not come from Kafka ages, too: its key was claimed since it was kept, and the claim is gone.
+	s.wantRun("failed_terminal sql.data", "d", `{"id": 4, "sql": "select 1/0"}`)
+	s.exec(`update tidemark.command_record set recorded_at = recorded_at - interval '40 days', replayed_at = null`)
+	equal(t, "claimed", s.replay(`dry_run => true, failed => true`), `{"processed": 3, "runs_again": 1}`)
+	s.exec(`update tidemark.command_claim set expires_at = clock_timestamp() - interval '9 days'`)
+	s.exec(`select * from tidemark.maintain()`)
+	s.wantRows(`select idempotency_key from tidemark.command_claim`)
+	equal(t, "expired", s.replay(`reason => 'why', failed => true`), `{"idempotency.expired": 4}`)
+	s.retry()
+	s.wantInvoices("1", "2", "3")
 	s.wantRows(`select reason from tidemark.audit where action = 'command_replay'`, "why", "why")
 
 	s.refused("TM005", "without a reason", `select tidemark.command_replay($1)`, s.name)

@@ -11,7 +11,9 @@ begin
     values (command.service, call ->> 'idempotency_key', decode(call ->> 'fingerprint', 'hex'), state,
             (call ->> 'event_id')::uuid, command.command, command.version, call ->> 'tenant', call ->> 'producer',
             call ->> 'via', (call ->> 'login')::name, call ->> 'topic_id', (call ->> 'partition')::integer,
-            (call ->> 'offset')::bigint, code, message, at, failed, at + command.retention,
+            (call ->> 'offset')::bigint, code, message, at, failed,
+            -- As in tidemark.command_claims_begin.
+            greatest(at, (call ->> 'record_at')::timestamptz) + command.retention,
             coalesce(call ->> 'trace', call ->> 'trace_id'))
     on conflict do nothing;
     return found;

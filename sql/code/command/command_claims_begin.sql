@@ -39,7 +39,9 @@ begin
                i.call ->> 'command', (i.call ->> 'command_version')::integer, i.call ->> 'tenant',
                i.call ->> 'producer', i.call ->> 'via', (i.call ->> 'login')::name, i.call ->> 'topic_id',
                (i.call ->> 'partition')::integer, (i.call ->> 'offset')::bigint, at,
-               case when i.behind then 0 else 1 + coalesce((i.call ->> 'failed')::integer, 0) end, at + i.retention,
+               case when i.behind then 0 else 1 + coalesce((i.call ->> 'failed')::integer, 0) end,
+               -- While the record is taken, by its own time, which may be ahead.
+               greatest(at, (i.call ->> 'record_at')::timestamptz) + i.retention,
                coalesce(i.call ->> 'trace', i.call ->> 'trace_id')
         from input i where i.place = 1 and not i.parked
         order by i.service collate "C", i.idempotency_key collate "C"

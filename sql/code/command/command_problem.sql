@@ -7,7 +7,12 @@ as $$
 declare
     allowed text[];
     rows_ integer;
-    age constant interval := clock_timestamp() - (call ->> 'record_at')::timestamptz;
+    record_at constant timestamptz := call ->> 'record_at';
+    age constant interval := clock_timestamp() - record_at;
+    -- Claims of records from before a longer retention are kept for the shorter one.
+    kept constant interval := case when record_at < c.retention_from then least(c.retention, c.retention_before)
+                                   else c.retention end;
+    ahead constant interval := '1 day'; -- may the clock be with which the record was dated
 begin
     -- By the settings and keys of now: the command may have waited since its producer was verified. kid: from the
     -- daemon, of a signature; earlier releases did not tell.
@@ -70,10 +75,12 @@ begin
         if message is not null then
             code := 'contract.payload_invalid';
             message := tidemark.command_message('payload ' || message);
-        elsif age > c.retention then
+        elsif age > kept or age < -ahead then
             code := 'idempotency.expired';
-            message := format('the record is %s old, and claims are kept for %s', date_trunc('second', age),
-                              c.retention);
+            message := case when age > kept
+                then format('the record is %s old, and claims are kept for %s', date_trunc('second', age), kept)
+                else format('the time of the record is %s ahead of the database''s, and may be %s ahead',
+                            date_trunc('second', -age), ahead) end;
         elsif not c.enabled and c.when_disabled = 'reject' then
             code := 'contract.disabled';
             message := format('command %s is off', c.name);

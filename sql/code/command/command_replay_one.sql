@@ -33,7 +33,8 @@ begin
     end if;
     -- By the contract and the allowlist of now.
     select p.code into code from tidemark.command_problem(wanted, tidemark.command_of(wanted)) p;
-    if code is not null then
+    -- A claim says what became of the key, however old the record is.
+    if code is not null and (code <> 'idempotency.expired' or claim.service is null) then
         return code;
     end if;
     c := tidemark.command_of(wanted);

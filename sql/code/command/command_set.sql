@@ -17,7 +17,8 @@ begin
             hint = 'Services: select service from tidemark.service; new ones: tidemark.service_set.';
     end if;
     perform tidemark.changes_check('command', command_set.changes, 'tidemark.command',
-                                   array['id', 'service', 'command', 'version', 'name', 'unchecked']);
+                                   array['id', 'service', 'command', 'version', 'name', 'unchecked', 'retention_from',
+                                         'retention_before']);
     if changes ->> 'function' is not null then
         select t.*, p.oid::regprocedure::text as signature, quote_ident(n.nspname) as schema, n.oid as schema_id
         into target

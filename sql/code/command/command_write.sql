@@ -9,6 +9,7 @@ declare
     role name;
     was tidemark.command;
     row_ tidemark.command;
+    past tidemark.command; -- was, or the one of its name that was deleted
     untested constant text[] := '{enabled,dry_run,description,unchecked}';
     label constant text := format('%s.%s/v%s', command_write.service, command_write.command, command_write.version);
     made text;
@@ -75,6 +76,21 @@ begin
             hint = 'See the columns of tidemark.command in docs/commands.md.';
     end if;
     row_.unchecked := tidemark.contract_unchecked(row_.payload_schema);
+    past := was;
+    if past.id is null then
+        select p.* into past
+        from tidemark.audit a cross join lateral jsonb_populate_record(null::tidemark.command, a.before) p
+        where a.action = 'delete' and a.object = 'command ' || label order by a.id desc limit 1;
+        row_.retention_from := past.retention_from;
+        row_.retention_before := past.retention_before;
+    end if;
+    -- Claims keep the time that they were made with: records from before a longer retention are refused as before it.
+    -- The time of a record may be a day ahead, and a pass that does not know of the change under way.
+    if row_.retention > past.retention then
+        row_.retention_before := case when past.retention_from > clock_timestamp() - past.retention
+            then least(past.retention, past.retention_before) else past.retention end;
+        row_.retention_from := clock_timestamp() + interval '2 days';
+    end if;
     if row_.enabled and not row_.dry_run and (was.id is null or not was.enabled or was.dry_run) then
         if not tidemark.armed() then
             raise exception using errcode = 'TM008',
@@ -94,11 +110,12 @@ begin
 
     update tidemark.command c
     set (schema_version, function, statement, parameters, payload_schema, result_schema, timeout, retry_policy,
-         terminal, retention, when_disabled, enabled, dry_run, description, tested,
+         terminal, retention, retention_from, retention_before, when_disabled, enabled, dry_run, description, tested,
          unchecked)
       = row(row_.schema_version, row_.function, row_.statement, row_.parameters, row_.payload_schema,
-            row_.result_schema, row_.timeout, row_.retry_policy, row_.terminal, row_.retention, row_.when_disabled,
-            row_.enabled, row_.dry_run, row_.description, row_.tested, row_.unchecked)
+            row_.result_schema, row_.timeout, row_.retry_policy, row_.terminal, row_.retention, row_.retention_from,
+            row_.retention_before, row_.when_disabled, row_.enabled, row_.dry_run, row_.description, row_.tested,
+            row_.unchecked)
     where c.id = row_.id;
 
     -- The service's role owns the function, so that what runs has its rights and no others, and cannot set a role. It
