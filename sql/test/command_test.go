@@ -256,7 +256,7 @@ func TestCommandEnvelope(t *testing.T) {
 func TestCommandRefusals(t *testing.T) {
 	t.Parallel()
 	s := serve(t, tidemarktest.NewDB(t))
-	s.exec(`select tidemark.command_allow($1, 'branch', 'charge', 1, '{acme}'), tidemark.command_allow($1, 'plain', 'charge')`, s.name)
+	s.exec(`select tidemark.command_allow($1, 'branch', 'charge', 1, '{acme}'), tidemark.command_allow($1, 'plain', 'charge'), tidemark.command_allow($1, 'none', tenants => '{}')`, s.name)
 	for changes, want := range map[string]string{
 		`{"service": "no-such-service"}`:                                 "rejected contract.unknown_service",
 		`{"command": "refund"}`:                                          "rejected contract.unknown_command",
@@ -271,6 +271,8 @@ func TestCommandRefusals(t *testing.T) {
 		`{"metadata": {"producer": "branch", "tenant": "other"}}`:        "rejected identity.tenant_not_allowed",
 		`{"metadata": {"producer": "branch"}}`:                           "rejected identity.tenant_not_allowed",
 		`{"metadata": {"producer": "plain", "tenant": "acme"}}`:          "rejected identity.tenant_not_allowed",
+		`{"metadata": {"producer": "none", "tenant": "acme"}}`:           "rejected identity.tenant_not_allowed",
+		`{"metadata": {"producer": "none"}}`:                             "rejected identity.tenant_not_allowed",
 		`{"metadata": {"producer": "stranger"}, "payload": {"id": "x"}}`: "rejected identity.producer_not_allowed",
 	} {
 		if got := s.run(s.envelope("k", `{"id": 1}`, changes)); got.String() != want {

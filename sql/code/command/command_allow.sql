@@ -30,6 +30,6 @@ end
 $$;
 comment on function tidemark.command_allow(text, text, text, integer, text[], text) is
     'Allows a producer to ask for the commands of a service: for all, or for one, or for one version. tenants: those '
-    'for which it may ask; with "*" all, and none; null: only commands without a tenant. Again for the same producer '
-    'and command: sets the tenants. Raises TM004 for an unknown service or command.';
+    'for which it may ask; with "*" all, and none; null: only commands without a tenant; empty: nothing. Again for the '
+    'same producer and command: sets the tenants. Raises TM004 for an unknown service or command.';
 grant execute on function tidemark.command_allow(text, text, text, integer, text[], text) to tidemark_admin;

@@ -49,15 +49,16 @@ begin
     end if;
 
     -- The narrowest row decides about tenants.
-    select coalesce(p.tenants, '{}'), 1 into allowed, rows_ from tidemark.command_producer p
+    select p.tenants, 1 into allowed, rows_ from tidemark.command_producer p
     where p.service = c.service and p.producer = call ->> 'producer' and coalesce(p.command, c.command) = c.command
       and coalesce(p.version, c.version) = c.version
     order by p.command is null, p.version is null limit 1;
     if rows_ is null then
         code := 'identity.producer_not_allowed';
         message := format('metadata.producer: found a producer that is not on the allowlist of %s', c.name);
-    elsif '*' <> all (allowed) and (case when call ->> 'tenant' is null then cardinality(allowed) > 0
-                                         else call ->> 'tenant' <> all (allowed) end) then
+    -- allowed is null: without a tenant.
+    elsif coalesce('*' <> all (allowed) and coalesce(call ->> 'tenant' <> all (allowed), true),
+                   call ->> 'tenant' is not null) then
         code := 'identity.tenant_not_allowed';
         message := case when call ->> 'tenant' is null
                         then 'metadata.tenant: found nothing, wanted one of the producer''s tenants'
