@@ -31,7 +31,7 @@ var (
 	ErrGateClosed = errors.New("gate closed")
 	// ErrAppendOnly, TM010: the log of events is not changed.
 	ErrAppendOnly = errors.New("append-only")
-	// ErrFenced, TM011: another instance has taken the cursor.
+	// ErrFenced, TM011: another instance has taken the cursor, or a standby of the server was promoted.
 	ErrFenced = errors.New("fenced")
 	// ErrRegression, TM012: a worker's cursor would have gone back.
 	ErrRegression = errors.New("cursor would go back")

@@ -276,3 +276,21 @@ func TestRewindAndAPassAtOnce(t *testing.T) {
 	w.refused("TM011", "another instance has taken the cursor", `select tidemark.settle('default', $1, b, '{}', '{}') from tidemark.read_outbox('default', 10) b`, epoch)
 	w.wantReceived(1)
 }
+
+// A lease is over where the server writes another timeline, as after the promotion of a standby that has its row, and perhaps not what
+// its owner has read.
+func TestLeaseEndsWithTheTimeline(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w := live(t, db)
+	w.emit(1)
+	epoch := one[int64](w, `select epoch from tidemark.claim('default', 'me', '10 seconds')`)
+	settle := `select tidemark.settle('default', $1, b, '{}', '{}') from tidemark.read_outbox('default', 10) b`
+	w.exec(`update tidemark.heartbeat set lease_timeline = '00000000'`)
+	w.refused("TM011", "the server is another one since", settle, epoch)
+	w.refused("TM011", "the server is another one since", `select tidemark.lease_hold('default', $1)`, epoch)
+	w.wantRows(`select watermark_id from tidemark.worker_cursor`, "0")
+	epoch = one[int64](w, `select epoch from tidemark.claim('default', 'me', '10 seconds')`)
+	w.exec(settle, epoch)
+	w.wantRows(`select watermark_id from tidemark.worker_cursor`, "1")
+}

@@ -95,7 +95,8 @@ begin
         -- The same update beats: each pass from SQL begins here.
         beat.lease_epoch := beat.lease_epoch + 1;
         update tidemark.heartbeat h
-        set lease_epoch = beat.lease_epoch, lease_owner = claim.owner, lease_until = clock_timestamp() + claim.lease,
+        set lease_epoch = beat.lease_epoch, lease_timeline = tidemark.timeline(), lease_owner = claim.owner,
+            lease_until = clock_timestamp() + claim.lease,
             last_beat_at = clock_timestamp(), ticks_total = h.ticks_total + 1, last_status = 'ok', current_job_id = null
         where h.executor_id = executor;
     else

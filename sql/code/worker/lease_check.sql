@@ -12,16 +12,19 @@ begin
     perform from tidemark.heartbeat h
     where h.executor_id = tidemark.executor_id(lease_check.worker, lease_check.source, lease_check.shard)
       and h.lease_epoch = lease_check.epoch and h.last_status is distinct from 'released'
+      -- A standby that was promoted has the epoch, and perhaps not what its owner has read: other events have these
+      -- numbers.
+      and h.lease_timeline = tidemark.timeline()
     for update;
     if not found then
         raise exception using errcode = 'TM011',
-            message = format('worker %s: epoch %s is over, another instance has taken the cursor', lease_check.worker,
-                             epoch),
-            hint = 'Nothing was written. The other instance has these events.';
+            message = format('worker %s: epoch %s is over, another instance has taken the cursor, or the server is '
+                             'another one since', lease_check.worker, epoch),
+            hint = 'Nothing was written. The next owner of the lease reads these events.';
     end if;
 end
 $$;
 comment on function tidemark.lease_check(text, bigint, text, integer) is
-    'Locks the worker''s lease for this transaction. Raises TM011 where the lease has another epoch by now, or was '
-    'given back.';
+    'Locks the worker''s lease for this transaction. Raises TM011 where the lease has another epoch by now, was given '
+    'back, or was taken on another timeline of the server.';
 grant execute on function tidemark.lease_check(text, bigint, text, integer) to tidemark_executor;

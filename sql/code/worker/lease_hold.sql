@@ -9,17 +9,17 @@ begin
     -- locked row). Unlike that of tidemark.lease_check it is shared, and lets a beat renew the lease meanwhile.
     perform from tidemark.heartbeat h
     where h.executor_id = tidemark.executor_id(lease_hold.worker, 'outbox', 0) and h.lease_epoch = lease_hold.epoch
-      and h.last_status is distinct from 'released'
+      and h.last_status is distinct from 'released' and h.lease_timeline = tidemark.timeline()
     for key share;
     if not found then
         raise exception using errcode = 'TM011',
-            message = format('worker %s: epoch %s is over, another instance has taken the cursor', lease_hold.worker,
-                             epoch),
-            hint = 'Nothing was written. The other instance has these events.';
+            message = format('worker %s: epoch %s is over, another instance has taken the cursor, or the server is '
+                             'another one since', lease_hold.worker, epoch),
+            hint = 'Nothing was written. The next owner of the lease reads these events.';
     end if;
 end
 $$;
 comment on function tidemark.lease_hold(text, bigint) is
     'Keeps the worker''s lease from being taken until this transaction ends, beside others that do so. Raises TM011 '
-    'where the lease has another epoch by now, or was given back.';
+    'where the lease has another epoch by now, was given back, or was taken on another timeline of the server.';
 grant execute on function tidemark.lease_hold(text, bigint) to tidemark_executor;

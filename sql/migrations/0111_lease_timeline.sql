@@ -1,0 +1,11 @@
+-- After the promotion of a standby that lacks the primary's last commits, what was read before is not recorded: its numbers may be those
+-- of other events.
+
+set local role tidemark_owner;
+
+alter table tidemark.heartbeat add column lease_timeline text;
+comment on column tidemark.heartbeat.lease_timeline is
+    'The timeline of the server on which the lease was taken. On another one the lease is over: what its owner has read may not be in the log.';
+update tidemark.heartbeat
+set lease_timeline = pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8)
+where lease_owner is not null;
