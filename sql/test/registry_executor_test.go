@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -23,6 +24,66 @@ func TestExecutorsGiveOnlyGoWorkersTheirSources(t *testing.T) {
 	}
 	r.worker.exec(`select tidemark.worker_source_add('program', 'births')`)
 	r.super.want(`select worker from tidemark.worker_cursor where source = 'births'`, "program")
+}
+
+// An executor that leaves out the claim of a replay neither opens a letter that is resolved nor sends it again, nor past a gate.
+func TestExecutorsSettleOnlyOpenLetters(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w := poisoned(t, db)
+	w.emitMany(3)
+	w.poison("P0001", 1, 2, 3)
+	w.pass()
+	w.poison("P0001", 3)
+	w.exec(`select tidemark.dead_letter_discard(l.id, 'why') from tidemark.dead_letter l where l.seq = 1`)
+	w.exec(`select tidemark.dead_letter_replay(l.id) from tidemark.dead_letter l where l.seq = 2`)
+	state := []string{"app 1 P0001 1 discarded", "app 2 P0001 2 sent", "app 3 P0001 1 open"}
+	w.wantRows(letters, state...)
+	executor := login(t, db, "executor", "tidemark_executor")
+	settle := func(want, outcome string, seq int) {
+		t.Helper()
+		id := one[int64](w, fmt.Sprintf(`select id from tidemark.dead_letter where seq = %d`, seq))
+		err := executor.session.try(`select tidemark.dead_letter_settle($1, $2, null, null, null)`, id, outcome)
+		if err == nil || err.Code != want {
+			t.Errorf("%s, letter of event %d: %v, want %s", outcome, seq, err, want)
+		}
+		w.wantRows(letters, state...)
+		w.wantRows(`select 'pending ' || seq from tidemark.pending`)
+	}
+	for _, outcome := range one[[]string](w, `select enum_range(null::tidemark.outcome)::text[]`) {
+		settle("TM013", outcome, 1)
+		settle("TM013", outcome, 2)
+	}
+	w.exec(`select tidemark.gate_set('routes.enabled', false)`)
+	settle("TM009", "pending", 3)
+	w.exec(`select tidemark.gate_set('routes.enabled', true)`)
+	executor.exec(`select tidemark.dead_letter_settle(l.id, 'pending', null, null, null) from tidemark.dead_letter l where l.seq = 3`)
+	w.wantRows(`select 'pending ' || seq from tidemark.pending`, "pending 3")
+	if err := executor.session.try(`select tidemark.dead_letter_settle(l.id, 'pending', null, null, null) from tidemark.dead_letter l where l.seq = 3`); err == nil || err.Code != "TM013" {
+		t.Errorf("a second time: %v, want TM013", err)
+	}
+	executor.refused("42501", "", `select tidemark.dead_letter_record(1, 'pending', null, null, null)`)
+}
+
+// Under the lease of a worker of the log an executor switches off the routes of that worker, and nothing else of a route; the audit has it.
+func TestExecutorsSwitchOffRoutesOfTheirLease(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	super := live(t, db)
+	super.exec(`select tidemark.worker_set('other')`)
+	executor := login(t, db, "executor", "tidemark_executor")
+	gone := `select tidemark.route_gone($1, $2, (select id from tidemark.outbound_route where route_code = 'app'), 'http_410')`
+	other := one[int64](executor.session, `select epoch from tidemark.claim('other', 'test', interval '1 minute')`)
+	executor.exec(gone, "other", other)
+	super.wantRows(`select enabled::text from tidemark.outbound_route`, "true")
+	for _, change := range []string{`update tidemark.outbound_route set enabled = false`, `select tidemark.route_set('app', '{"enabled": false}')`, `select tidemark.gate_set('routes.enabled', false)`} {
+		executor.refused("42501", "", change)
+	}
+	epoch := one[int64](executor.session, `select epoch from tidemark.claim('default', 'test', interval '1 minute')`)
+	executor.refused("TM011", "", gone, "default", epoch-1)
+	executor.exec(gone, "default", epoch)
+	super.wantRows(`select enabled::text from tidemark.outbound_route`, "false")
+	super.wantRows(`select actor || ': ' || reason from tidemark.audit order by id desc limit 1`, executor.name+": the target is gone")
 }
 
 // A row that is being replayed is neither replayed a second time nor discarded.

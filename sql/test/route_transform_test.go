@@ -209,6 +209,8 @@ create function unlocks(p jsonb) returns jsonb language plpgsql as $$ begin set 
 create function writes_later() returns int language sql as $$ insert into diary values (2) returning 2 $$;
 create function defers(p jsonb) returns jsonb language plpgsql as $$ begin execute 'declare late cursor with hold for select public.writes_later()'; return p; end $$;
 create function moves(p jsonb) returns jsonb language plpgsql as $$ begin perform set_config('search_path', 'hidden', false); return p; end $$;
+create function prepares(p jsonb) returns jsonb language plpgsql as $$ begin deallocate mine; prepare mine as select 2; return p; end $$;
+create function prepares_and_fails(p jsonb) returns jsonb language plpgsql as $$ begin execute 'prepare "it''s" as select 2'; assert false, 'failed'; end $$;
 create function undoes(p jsonb) returns jsonb language plpgsql as $$ begin raise sqlstate 'UNDO0' using message = 'mine'; end $$;
 create function who(p jsonb) returns jsonb language plpgsql as $$ begin return jsonb_build_object('who', current_user, 'path', current_setting('search_path')); end $$;
 create function word(p jsonb) returns jsonb language sql as $$ select '"word"'::jsonb $$;
@@ -219,21 +221,25 @@ grant insert on got to tidemark_test_shaper;
 select tidemark.route_set('batch', '{"enabled": false}')`)
 	t.Cleanup(func() { w.exec(`reset role; drop owned by tidemark_test_shaper; drop role tidemark_test_shaper`) })
 	for function, want := range map[string]string{
-		"hidden.deep":    "permission denied for schema hidden (42501)",
-		"public.reads":   "permission denied for schema hidden (42501)",
-		"public.closed":  "permission denied for function closed (42501)",
-		"public.writes":  "cannot execute INSERT in a read-only transaction (25006)",
-		"public.unlocks": "cannot set transaction read-write mode inside a read-only transaction (25001)",
-		"public.defers":  `{"n": 1, "rest": "x"}`,
-		"public.moves":   `{"n": 1, "rest": "x"}`,
-		"public.undoes":  "mine (UNDO0)",
-		"public.word":    "the payload is string, not an object (TM005)",
-		"public.nothing": "the payload is null, not an object (TM005)",
-		"public.grows":   "the payload has 2009 bytes, and must have at most 1000 (TM005)",
-		"public.who":     `{"who": "tidemark_test_shaper", "path": "\"$user\", public"}`,
+		"hidden.deep":               "permission denied for schema hidden (42501)",
+		"public.reads":              "permission denied for schema hidden (42501)",
+		"public.closed":             "permission denied for function closed (42501)",
+		"public.writes":             "cannot execute INSERT in a read-only transaction (25006)",
+		"public.unlocks":            "cannot set transaction read-write mode inside a read-only transaction (25001)",
+		"public.defers":             `{"n": 1, "rest": "x"}`,
+		"public.moves":              `{"n": 1, "rest": "x"}`,
+		"public.undoes":             "mine (UNDO0)",
+		"public.prepares":           "it prepared a statement in this session, which was dropped (42501)",
+		"public.prepares_and_fails": "it prepared a statement in this session, which was dropped (42501)",
+		"public.word":               "the payload is string, not an object (TM005)",
+		"public.nothing":            "the payload is null, not an object (TM005)",
+		"public.grows":              "the payload has 2009 bytes, and must have at most 1000 (TM005)",
+		"public.who":                `{"who": "tidemark_test_shaper", "path": "\"$user\", public"}`,
 	} {
 		w.exec(`select tidemark.route_set('each', jsonb_build_object('transform', $1::text, 'columns', null))`, function)
 		w.emitUpTo(1)
+		w.exec(`do $$ begin deallocate mine; exception when invalid_sql_statement_name then null; end $$`)
+		w.exec(`prepare mine as select 1`)
 		w.exec(`set role tidemark_test_shaper`)
 		w.pass()
 		w.exec(`reset role`)
@@ -242,6 +248,7 @@ select tidemark.route_set('batch', '{"enabled": false}')`)
 		}
 		w.wantRows(`select coalesce((select concat_ws(' ', error_code, error_detail) from tidemark.dead_letter l where l.seq = o.seq), (select payload::text from got where n = o.seq))
 			from tidemark.outbox o order by o.seq desc limit 1`, want)
+		w.wantRows(`select name || ': ' || statement from pg_prepared_statements where from_sql and (name <> 'mine' or statement ~ 'select 2')`)
 	}
 	w.wantRows(`select n::text from diary`)
 	w.wantRows(`select current_setting('search_path')`, `"$user", public`)

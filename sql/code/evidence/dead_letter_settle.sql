@@ -8,41 +8,27 @@ returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_column
+#variable_conflict use_variable
 declare
-    letter tidemark.dead_letter;
-    resolves constant boolean := outcome in ('sent', 'dry_run')
-        or outcome = 'skipped' and dead_letter_settle.reason = 'transform';
+    letter constant tidemark.dead_letter := tidemark.dead_letter_claim(id);
+    gate text;
 begin
-    update tidemark.dead_letter l
-    set attempts = attempts + 1,
-        last_failed_at = case outcome when 'failed' then clock_timestamp() else last_failed_at end,
-        error_code = case outcome when 'failed' then dead_letter_settle.reason else error_code end,
-        error_detail = case outcome when 'failed' then dead_letter_settle.detail else error_detail end,
-        resolved_at = case when resolves then clock_timestamp() end,
-        resolution = case when resolves then outcome::text end,
-        resolved_by = case when resolves then tidemark.login() end
-    where l.id = dead_letter_settle.id
-    returning l.* into strict letter;
-
-    insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
-    values (letter.seq, letter.worker_id, letter.route_id, letter.attempts, outcome, dead_letter_settle.reason,
-            dead_letter_settle.detail);
     if outcome = 'pending' then
-        insert into tidemark.pending (worker_id, route_id, seq, domain, attempt_no, key, replay, dead_letter_id)
-        values (letter.worker_id, letter.route_id, letter.seq, letter.event_snapshot ->> 'domain', letter.attempts,
-                letter.event_snapshot ->> 'key', true, letter.id);
+        -- The pause of a route that is off or in dry run counts once it is live, as for tidemark.dead_letter_replay.
+        select tidemark.closed_delivery(
+            (select w.worker from tidemark.worker w where w.id = letter.worker_id), letter.event_snapshot ->> 'domain',
+            (select r.id from tidemark.outbound_route r where r.id = letter.route_id and r.enabled and not r.dry_run))
+        into gate;
+        if gate is not null then
+            raise exception using errcode = 'TM009',
+                message = format('dead letter %s is not replayed: closed by %s', id, gate),
+                hint = 'Open it first: tidemark.dead_letter_replay tells how.';
+        end if;
     end if;
-    if btrim(why) <> '' then
-        insert into tidemark.audit (action, object, reason, after)
-        values ('dead_letter_replay', 'dead_letter ' || letter.id, why,
-                jsonb_build_object('attempt_no', letter.attempts, 'outcome', outcome));
-    end if;
-    return letter.attempts;
+    return tidemark.dead_letter_record(id, outcome, reason, detail, why);
 end
 $$;
 comment on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text, text) is
-    'Records a replay: makes a new attempt, whose number it returns, and resolves the dead letter (sent, dry_run, or '
-    'skipped by the route''s transform), marks it failed again, or leaves it pending. The audit has why, if that is '
-    'given.';
+    'tidemark.dead_letter_record for an open dead letter: how tidemark.dead_letter_replay ends. Raises TM004, TM009 '
+    '(pending, and a gate is closed or the route is paused), TM013 (resolved already, or its delivery is pending).';
 grant execute on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text, text) to tidemark_executor;

@@ -9,6 +9,7 @@ declare
     most bigint;
     target record;
     ran boolean := false;
+    name text;
     made jsonb[] := transformed.payloads;
     wrong record;
 begin
@@ -18,6 +19,7 @@ begin
             raise exception using errcode = 'undefined_function', message = target.problem;
         end if;
         -- Nothing that it did stays, not even what would come at the commit: a cursor with hold runs its query there.
+        -- Only an advisory lock of the session does: to find it, pg_locks would be read twice for each event.
         begin
             perform set_config('search_path', transformed.path, true), set_config('transaction_read_only', 'on', true);
             execute (
@@ -28,8 +30,16 @@ begin
                 where f.oid = target.function) into made using transformed.payloads;
             ran := true;
             raise exception using errcode = 'UNDO0';
-        exception when sqlstate 'UNDO0' then
-            if not ran then
+        exception when others or assert_failure or query_canceled then
+            -- A prepared statement outlasts the rollback, and may have the name of one that the client has prepared and
+            -- goes on to execute. Its time is that of the client's statement under way.
+            for name in select p.name from pg_prepared_statements p where p.prepare_time >= statement_timestamp() loop
+                execute format('deallocate %I', name);
+            end loop;
+            if found then
+                raise insufficient_privilege using
+                    message = 'it prepared a statement in this session, which was dropped';
+            elsif not ran or sqlstate <> 'UNDO0' then
                 raise; -- its own
             end if;
         end;
@@ -61,6 +71,7 @@ $$;
 comment on function tidemark.transformed(text, text[], jsonb[], text) is
     'The payloads that a route with this transform and these columns delivers in place of these, in their order; null: '
     'the transform drops the event. The transform runs with search_path path; it cannot write, and nothing stays of '
-    'what it does. Raises what the transform raises, undefined_function where there is none, and TM005 for a payload '
-    'that is no object or that exceeds the setting emit.payload_limit.';
+    'what it does but advisory locks of the session. Raises what the transform raises, undefined_function where there '
+    'is none, 42501 where it prepares a statement, and TM005 for a payload that is no object or that exceeds the '
+    'setting emit.payload_limit.';
 grant execute on function tidemark.transformed(text, text[], jsonb[], text) to tidemark_executor;

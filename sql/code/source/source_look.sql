@@ -3,7 +3,8 @@
 -- code of its owner, but she can commit an index or statistics between that check and the end of the plan, and a
 -- REINDEX makes the plan wait as long as she likes. So the statement runs in a read-only subtransaction, which is
 -- rolled back: her code can neither write, nor leave settings, cursors, locks, temporary tables or triggers behind. A
--- prepared statement would outlast the rollback, so a new one is dropped and is an error.
+-- prepared statement would outlast the rollback, so a new one is dropped and is an error. An advisory lock of the
+-- session outlasts it, too: any login may hold one, and Tidemark waits for none.
 create or replace function tidemark.source_look(
     relation regclass,
     statement text,

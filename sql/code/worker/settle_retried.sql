@@ -48,7 +48,7 @@ begin
                   -- One that waits has its own story, also beside a letter that is resolved: it is replayed.
                   and not exists (select from tidemark.pending p
                                   where p.worker_id = l.worker_id and p.route_id = l.route_id and p.seq = l.seq));
-            perform tidemark.dead_letter_settle(
+            perform tidemark.dead_letter_record(
                 l.id, case r.outcome when 'pending' then 'failed' else r.outcome end, r.reason, r.detail, null)
             from unnest(late) l where l.resolved_at is null or r.outcome = 'sent';
             get diagnostics n = row_count;
