@@ -13,6 +13,7 @@ import (
 	"net/http/pprof"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -134,8 +135,11 @@ func (s *Server) profiles() {
 	local := func(h http.HandlerFunc) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			client, err := netip.ParseAddrPort(r.RemoteAddr)
-			if err != nil || !client.Addr().IsLoopback() {
-				http.Error(w, "profiles are for clients on this host", http.StatusForbidden)
+			// Also where the server can be reached from elsewhere: a page of another site may be open in a browser of this host, and a
+			// proxy of this host passes the requests of others.
+			passed := slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "Via"}, func(name string) bool { return len(r.Header.Values(name)) > 0 })
+			if err != nil || !client.Addr().IsLoopback() || !loopback.IsSafeHost(r.Host) || passed {
+				http.Error(w, "profiles are for clients on this host, by an address or localhost and through no proxy", http.StatusForbidden)
 				return
 			}
 			h(w, r)

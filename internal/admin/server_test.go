@@ -127,6 +127,33 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
+// A browser on this host that a stranger's name leads here, and a proxy on this host, ask for others. Nor does a server that hosts can
+// reach by any name show them profiles.
+func TestProfilesAreNotPassedOn(t *testing.T) {
+	t.Parallel()
+	s := setup(t, Options{Pprof: true, Listen: "0.0.0.0:0"})
+	for name, change := range map[string]func(*http.Request){
+		"rebound": func(r *http.Request) { r.Host = "evil.example" },
+		"named":   func(r *http.Request) { r.Host = "tidemark.example:9321" },
+		"nginx":   func(r *http.Request) { r.Header.Set("X-Forwarded-For", "192.0.2.1") },
+		"rfc7239": func(r *http.Request) { r.Header.Set("Forwarded", "for=192.0.2.1") },
+		"via":     func(r *http.Request) { r.Header.Set("Via", "1.1 proxy") },
+		"empty":   func(r *http.Request) { r.Header.Set("X-Forwarded-For", "") },
+	} {
+		for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline"} {
+			if status, _, _ := get(t, s, path, change); status != http.StatusForbidden {
+				t.Errorf("%s, %s: %d", name, path, status)
+			}
+		}
+		if status, _, _ := get(t, s, "/metrics", change); status != http.StatusOK {
+			t.Errorf("%s, metrics: %d", name, status)
+		}
+	}
+	if status, _, _ := get(t, s, "/debug/pprof/", func(r *http.Request) { r.Host = "localhost:9321" }); status != http.StatusOK {
+		t.Errorf("localhost: %d", status)
+	}
+}
+
 func TestHost(t *testing.T) {
 	t.Parallel()
 	inside, outside := setup(t, Options{}), setup(t, Options{Listen: "0.0.0.0:0"})

@@ -100,7 +100,8 @@ func TestHeaderSecretIsMissing(t *testing.T) {
 	}
 }
 
-// A literal secret in a route's options, as a restored dump may bring it, is never sent; and a token cannot sign.
+// A literal secret in a route's options, as a restored dump may bring it, is never sent; and a token cannot sign. Keys for signing and
+// tokens of producers are no headers: who sets a route would read them.
 func TestLiteralSecretIsRefused(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -114,6 +115,9 @@ func TestLiteralSecretIsRefused(t *testing.T) {
 	}{
 		"literal": {map[string]any{"unsigned": true, "headers": map[string]any{"Cookie": "hunter2"}}, "header Cookie holds a secret in plain text"},
 		"signs":   {map[string]any{"secret": "login"}, `options: secret "login" is for headers only (oauth2.login) and cannot sign`},
+		"key":     {map[string]any{"unsigned": true, "headers": map[string]any{"X-Key": map[string]any{"secret": "billing"}}}, `options: secret "billing" is a key for signing, and is sent in no header: give header X-Key a secret of its own`},
+		"old_key": {map[string]any{"unsigned": true, "headers": map[string]any{"X-Key": map[string]any{"secret": "rotated"}}}, `options: secret "rotated" is a key for signing, and is sent in no header: give header X-Key a secret of its own`},
+		"token":   {map[string]any{"unsigned": true, "headers": map[string]any{"X-Key": map[string]any{"secret": "shop"}}}, `options: secret "shop" is the token of a producer (commands.ingress), and is sent in no header: give header X-Key a secret of its own`},
 	} {
 		options, err := json.Marshal(o.options)
 		if err != nil {
@@ -124,13 +128,21 @@ func TestLiteralSecretIsRefused(t *testing.T) {
 	}
 	c := settings(db)
 	c.OAuth2 = map[string]config.OAuth2{"login": {TokenURL: "https://login.test", ClientID: "id", ClientSecret: config.NewSecret("hunter3")}}
+	c.Secrets = map[string][]config.Secret{
+		"billing": {config.NewSecret("whsec_" + strings.Repeat("QUJD", 11))}, "rotated": {config.NewSecret("new"), config.NewSecret("whsk_x")},
+		"shop": {config.NewSecret(strings.Repeat("t", 32))},
+	}
+	c.Commands.Ingress.Producers = map[string]config.IngressProducer{"shop": {Secret: "shop"}}
 	run(t, c)
-	execSQL(t, db, `select tidemark.emit_strict('test', 'tick')`)
+	execSQL(t, db, `select tidemark.route_set('app', '{"enabled": false}'), tidemark.emit_strict('test', 'tick')`)
 	for code, text := range want {
 		eventually(t, code, func() bool {
 			var detail string
 			err := db.Pool.QueryRow(context.Background(), `select detail from tidemark.finding where kind = 'route_misconfigured' and subject = $1`, code).Scan(&detail)
 			return err == nil && detail == text
 		})
+	}
+	if r.count() != 0 {
+		t.Errorf("%d requests were sent", r.count())
 	}
 }

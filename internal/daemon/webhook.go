@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -45,6 +46,9 @@ func (t *targets) webhook(route store.Route) (sink.Sink, error) {
 		if h.Secret == "" {
 			made.Headers[name] = h.Text
 		} else if values := c.Secrets[h.Secret]; len(values) > 0 {
+			if use := onlyFor(c, h.Secret); use != "" {
+				return nil, fmt.Errorf("options: secret %q is %s, and is sent in no header: give header %s a secret of its own", h.Secret, use, name)
+			}
 			made.Headers[name] = values[0].Reveal()
 		} else if _, known := c.OAuth2[h.Secret]; known {
 			tokens, err := t.tokens(c, h.Secret)
@@ -67,6 +71,22 @@ func (t *targets) webhook(route store.Route) (sink.Sink, error) {
 		s = join(t, tokens, s)
 	}
 	return s, nil
+}
+
+// onlyFor tells what a secret is for that must not leave this host; empty: it may be the value of a header. Who sets routes chooses where
+// headers go, and so could read it.
+func onlyFor(c *config.Config, name string) string {
+	for _, s := range c.Secrets[name] {
+		if text := s.Reveal(); strings.HasPrefix(text, "whsec_") || strings.HasPrefix(text, "whsk_") {
+			return "a key for signing"
+		}
+	}
+	for _, p := range c.Commands.Ingress.Producers {
+		if p.Secret == name {
+			return "the token of a producer (commands.ingress)"
+		}
+	}
+	return ""
 }
 
 func signingKeys(c *config.Config, name string) (keys []string, err error) {
