@@ -22,6 +22,9 @@ func TestPasswordsOnTheWay(t *testing.T) {
 	} {
 		mustLoad(t, "connections: {a: "+connection+"}")
 	}
+	mustLoad(t, "commands: {registry: {url: 'http://127.0.0.1:8081', user: u, password: p}}")
+	mustLoad(t, "commands: {registry: {url: 'http://registry:8081'}}")
+	mustLoad(t, "console: {url: 'https://t', oidc: {issuer: 'http://localhost:9000', client_id: c}}")
 }
 
 // Load warns of files with secrets that others can read, and of no other.
@@ -62,6 +65,7 @@ func TestReadableFiles(t *testing.T) {
 		{"the configuration", literal, 0o604, 0o600, config},
 		{"a password in an address", "database: {url: 'postgres://u:p@h/d'}", 0o640, 0o600, config},
 		{"a key", "connections: {a: {kind: nats, url: 'tls://b', nkey_file: '" + secret + "'}}", 0o600, 0o644, secret},
+		{"the key of ingress", strings.ReplaceAll(ingress("127.0.0.1:0", "cert_file: c, key_file: "+secret+", client_ca_file: a, ", "shop: {certificates: [a]}"), "short: abc", "x: '${env:KEY}'"), 0o600, 0o644, secret},
 	} {
 		got := strings.Join(warned(c.text, c.configMode, c.secretMode), "; ")
 		if c.want == "" && got != "" || c.want != "" && !strings.HasPrefix(got, "file "+c.want+" holds secrets and is readable by others (mode 06") {

@@ -226,7 +226,7 @@ type Registry struct {
 	// The user who signs in, with password. Default, also if empty: none.
 	User string `yaml:"user,omitempty"`
 
-	// The password of user. Default: none; it may not be empty.
+	// The password of user. It goes to another host only by https://. Default: none; it may not be empty.
 	Password Secret `yaml:"password,omitempty"`
 
 	// A PEM file with the authorities to trust, instead of the system's. Default, also if empty: the system's.
@@ -327,7 +327,7 @@ type ConsoleToken struct {
 
 // ConsoleOIDC is an OpenID Connect provider. Its redirect URI is console.url with /sign-in/callback.
 type ConsoleOIDC struct {
-	// The provider, an https:// URL. Default, also if empty: none.
+	// The provider, an https:// URL; http:// only on this host. Default, also if empty: none.
 	Issuer string `yaml:"issuer,omitempty" is:"token_url"`
 
 	// The client's id. Needed with issuer.

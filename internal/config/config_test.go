@@ -150,7 +150,7 @@ func TestDatabaseURLIsTheLastResort(t *testing.T) {
 		t.Errorf("is printed as another: %s %v", text, err)
 	}
 	_, err = load("f.yaml", nil, []string{"DATABASE_URL=mysql://x"}, "host")
-	if err == nil || err.Error() != "DATABASE_URL: database.url: must be a postgres:// URL (in a password, @ is %40 and / is %2F), or key=value pairs such as host=… dbname=…" {
+	if err == nil || err.Error() != "DATABASE_URL: database.url: must be a postgres:// URL (in a password, @ is %40, / is %2F and ? is %3F), or key=value pairs such as host=… dbname=…" {
 		t.Error(err)
 	}
 }
@@ -252,5 +252,20 @@ func TestNameOfTheHost(t *testing.T) {
 	}
 	if c, err := Load("", nil); err != nil || c.Name != plainName(host) {
 		t.Error(c.Name, err)
+	}
+}
+
+// What the driver would print is refused, and what has no password is not.
+func TestSplitsPassword(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]bool{
+		"postgres://u:p@h/d": false, "postgres://u@h/d": false, "postgres://h/a@b": false, "postgres://h:5432/d": false, "postgres:///d?host=/run": false,
+		"postgres://u:p%40ss@h/x?application_name=a@b": false, "postgres://h/d?user=a@b": false, "postgres://h": false, "host=h password=a@b": false,
+		"postgres://u:p@ss@h/d": true, "postgres://u:p@s/s@h/d": true, "postgres://u:12/s@h/d": true, "postgres://u:12/s?x@h/d": true,
+		"postgres://u:12/s?a=x@h/d": true, "postgres://u:12?s@h/d": true, "postgres://u:p@s?x@h/d": true, "postgres://u:12#s@h/d": true, "postgres://u:p/s@h": true,
+	} {
+		if got := SplitsPassword(address); got != want {
+			t.Errorf("%s: %v", address, got)
+		}
 	}
 }

@@ -83,9 +83,10 @@ func (d *decoder) readable(c Config) (warnings []string) {
 		files[d.file] = true
 	}
 	maps.Copy(files, d.secretFiles)
+	files[c.Commands.Ingress.KeyFile] = true // no name is no file
 	for _, one := range c.Connections {
 		for _, name := range []string{one.CredentialsFile, one.NKeyFile, one.TLS.KeyFile} {
-			files[name] = true // no name is no file
+			files[name] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {

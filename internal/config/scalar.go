@@ -123,7 +123,7 @@ func checkForm(text string, tag reflect.StructTag) string {
 
 var formNames = map[string]string{ //nolint:gosec // token_url is a form, no token
 	"name":      "a plain name: " + plainForm,
-	"database":  "a postgres:// URL (in a password, @ is %40 and / is %2F), or key=value pairs such as host=… dbname=…",
+	"database":  "a postgres:// URL (in a password, @ is %40, / is %2F and ? is %3F), or key=value pairs such as host=… dbname=…",
 	"listen":    "HOST:PORT, such as 127.0.0.1:9321 or :9321",
 	"address":   "HOST:PORT, such as kafka-1.example.com:9092",
 	"token_url": "an https:// or http:// URL with a host, and no user, password or fragment in it",
@@ -147,18 +147,20 @@ func isDatabase(text string) bool {
 	return strings.Contains(text, "=")
 }
 
-// SplitsPassword tells whether a URL of a database has an @ too many. The driver ends the password at the first @ or /, and takes the
-// rest of it for the name of the host, which errors print.
+// SplitsPassword tells whether a URL of a database may have a password with an @, / or ? in it. The driver ends the password there, and
+// takes the rest of it for the name of the host or of the database, or for a parameter, which errors print. So NAME:TEXT in front of a
+// / or ? is the beginning of a password if there is an @ behind it.
 func SplitsPassword(address string) bool {
 	scheme, rest, isURL := strings.Cut(address, "://")
-	if !isURL || strings.Contains(scheme, "=") {
+	i := strings.IndexAny(rest, "@/?#")
+	if !isURL || strings.Contains(scheme, "=") || i < 0 {
 		return false
 	}
-	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
-		rest = rest[i+1:]
+	if rest[i] != '@' {
+		return strings.Contains(rest[:i], ":") && strings.Contains(rest[i:], "@")
 	}
-	beforeQuery, _, _ := strings.Cut(rest, "?")
-	return strings.Contains(beforeQuery, "@")
+	beforeQuery, query, _ := strings.Cut(rest[i+1:], "?")
+	return strings.Contains(beforeQuery, "@") || !strings.Contains(beforeQuery, "/") && strings.Contains(query, "@")
 }
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?$`)

@@ -56,6 +56,9 @@ func (c Config) Validate() []Problem {
 	v.require("commands.registry.url", r.URL == "" && (r.User != "" || !r.Password.IsZero() || r.CAFile != ""), "is required")
 	v.require("commands.registry.user", r.User == "" && !r.Password.IsZero(), "is required with password")
 	v.require("commands.registry.password", r.User != "" && r.Password.IsZero(), "is required with user")
+	if !r.Password.IsZero() && toOtherHost(r.URL) {
+		v.problem("commands.registry.password", "would be sent unencrypted to another host: use an https:// URL")
+	}
 	v.ingress(c)
 	v.console(c.Console)
 	slices.SortStableFunc(v, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })
@@ -90,6 +93,9 @@ func (v *validation) console(c Console) {
 	}
 	v.require("console.oidc.client_id", c.OIDC.Issuer != "" && c.OIDC.ClientID == "", "is required with issuer")
 	v.require("console.oidc.issuer", c.OIDC.Issuer == "" && c.OIDC.ClientID != "", "is required with client_id")
+	if toOtherHost(c.OIDC.Issuer) {
+		v.problem("console.oidc.issuer", "must be an https:// URL: who signs in, and client_secret, would be sent unencrypted to another host")
+	}
 	v.require("console.url", c.OIDC.Issuer != "" && c.URL == "", "is required with oidc: the provider sends browsers back to it")
 	v.require("console.proxy.from", c.Proxy.Header != "" && len(c.Proxy.From) == 0, "is required with header: the networks of the proxy")
 	if at, err := url.Parse(c.URL); err == nil && c.URL != "" && c.Open() && !isThisHost(at.Hostname()) {
@@ -231,6 +237,12 @@ func (v *validation) ingress(c Config) {
 			tokens[token.Reveal()] = name
 		}
 	}
+}
+
+// toOtherHost tells whether a URL leads to another host without encryption.
+func toOtherHost(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme == "http" && !isThisHost(u.Hostname())
 }
 
 func isThisHost(host string) bool {
