@@ -58,6 +58,12 @@ func prepared(next http.Handler) http.Handler {
 			tagged(w, r, next)
 			return
 		}
+		if _, known := PersonOf(r.Context()); !known {
+			// Without the body: neither here, nor by the server, which before an answer reads on unless the connection ends with it.
+			w.Header().Set("Connection", "close")
+			next.ServeHTTP(w, r)
+			return
+		}
 		if r.Header.Get("If-Match") != "" {
 			Refuse(w, problem(http.StatusPreconditionFailed, "nothing was done: writes take no If-Match", "Leave it out. The audit has what others changed."))
 			return

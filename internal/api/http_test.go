@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Whatever is refused is a problem, also where no operation answers.
@@ -65,6 +66,31 @@ func TestSlowBodies(t *testing.T) {
 			t.Fatal(err)
 		}
 		if answer.StatusCode != http.StatusRequestTimeout || answer.Header.Get("Content-Type") != problemType {
+			t.Errorf("%q: %s %s", key, answer.Status, answer.Header)
+		}
+		answer.Body.Close()
+	}
+}
+
+// Who has not signed in is told so before the body has come, which it need never do.
+func TestBodiesOfStrangersAreNotRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	server := httptest.NewServer(w.api)
+	defer server.Close()
+	for _, key := range []string{"", "Idempotency-Key: k\r\n"} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+		fmt.Fprintf(conn, "POST /api/v1/workers/default/pause HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%sContent-Length: 1000\r\n\r\n{", key)
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("%q: %v", key, err)
+		}
+		if answer.StatusCode != http.StatusUnauthorized || answer.Header.Get("Content-Type") != problemType {
 			t.Errorf("%q: %s %s", key, answer.Status, answer.Header)
 		}
 		answer.Body.Close()

@@ -332,13 +332,18 @@ type ticket struct {
 	Role  string `json:"r"`
 	Via   string `json:"v"` // user or provider
 	Until int64  `json:"u"` // seconds since 1970
-	// Mark is of the user's password: a session does not outlive it.
+	// Mark is of the user's password, or of the provider: a session does not outlive it.
 	Mark string `json:"m,omitempty"`
 }
 
 // mark tells a user's password from another one.
 func (s *SignIn) mark(u User) string {
 	return base64.RawURLEncoding.EncodeToString(s.mac("password", u.PasswordHash))
+}
+
+// markProvider tells the provider, and this server's client there, from another one.
+func (s *SignIn) markProvider() string {
+	return base64.RawURLEncoding.EncodeToString(s.mac("provider", s.OIDC.Issuer+"\n"+s.OIDC.ClientID))
 }
 
 // sign makes a text that only this server can have made. For tells kinds of texts apart.
@@ -377,7 +382,7 @@ func (s *SignIn) session(cookie string) (api.Person, error) {
 		return api.Person{}, errUnknown
 	}
 	switch user, known := s.Users[t.Name]; {
-	case t.Via == "provider" && s.OIDC != nil:
+	case t.Via == "provider" && s.OIDC != nil && t.Mark == s.markProvider():
 	case t.Via == "user" && known && t.Mark == s.mark(user):
 		role = user.Role
 	default:
@@ -392,6 +397,8 @@ func (s *SignIn) begin(w http.ResponseWriter, r *http.Request, p api.Person, via
 	t := ticket{Name: p.Name, Role: p.Role.String(), Via: via, Until: s.now().Add(session).Unix()}
 	if via == "user" {
 		t.Mark = s.mark(s.Users[p.Name])
+	} else {
+		t.Mark = s.markProvider()
 	}
 	s.setCookie(w, cookieName, s.sign("session", t), session)
 	if via == "user" {

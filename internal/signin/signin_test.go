@@ -520,7 +520,7 @@ func TestProvider(t *testing.T) {
 	host, _, _ := strings.Cut(strings.TrimPrefix(issuer, "http://"), ":")
 	name := "test-user@" + host
 
-	o := Options{OIDC: &OIDC{
+	o := Options{Key: bytes.Repeat([]byte{7}, 32), OIDC: &OIDC{
 		Issuer: issuer, ClientID: "web", ClientSecret: "secret", Claim: "preferred_username", Roles: map[string]api.Role{name: api.Operator},
 		Client: &http.Client{Timeout: 10 * time.Second},
 	}}
@@ -565,6 +565,21 @@ func TestProvider(t *testing.T) {
 		}
 	}
 	_, _, query := signIn()
+
+	// A session does not outlive its provider, nor the client there.
+	at, _ := url.Parse(d.url + "/")
+	cookie := d.client.Jar.Cookies(at)[0]
+	if cookie.Name != cookieName {
+		t.Fatalf("the browser has %v", cookie)
+	}
+	for _, c := range []struct {
+		issuer, client string
+		status         int
+		want           string
+	}{{issuer, "web", 200, "in: " + user.Email}, {"https://other.example", "web", 401, "unknown"}, {issuer, "other", 401, "unknown"}} {
+		again := newDoor(t, Options{Key: o.Key, OIDC: &OIDC{Issuer: c.issuer, ClientID: c.client}})
+		again.wants(c.status, c.want, "GET", "/api/v1/status", "Cookie: "+cookie.String())
+	}
 
 	// What was not begun here is refused: a forged answer of the provider, and one that is used twice.
 	d.wants(403, "not begun here", "GET", "/sign-in/callback?"+query)
