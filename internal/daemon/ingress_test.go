@@ -1,11 +1,16 @@
 package daemon_test
 
 import (
+	"bufio"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/tidemarkhq/tidemark/internal/admin"
 	"github.com/tidemarkhq/tidemark/internal/config"
 )
 
@@ -66,5 +71,50 @@ func TestDaemonIngress(t *testing.T) {
 	}
 	s.eventually("one effect", `select count(*)::text from app.effect where id = 7`, "1")
 	http.DefaultClient.CloseIdleConnections()
+	p.stop()
+}
+
+// As many strangers as there are places, who keep their connections open, keep no producer out.
+func TestStrangersKeepNoPlaceOfIngress(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.open()
+	const token = "0123456789abcdef0123456789abcdef"
+	s.config.Secrets = map[string][]config.Secret{"shop": {config.NewSecret(token)}}
+	s.config.Commands.Ingress = config.Ingress{Listen: "127.0.0.1:0", Producers: map[string]config.IngressProducer{"shop": {Secret: "shop"}}}
+	p := run(t, s.config)
+	path := "/v1/commands/" + s.name + "/make/v1"
+	for n := range 2 * admin.MaxConns {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.IngressAddr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+		bad := []string{"POST " + path, "POST /nothing", "GET " + path}[n%3]
+		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", bad)
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("connection %d, %s: %v", n, bad, err)
+		}
+		if want := []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed}[n%3]; answer.StatusCode != want {
+			t.Errorf("%s: %s", bad, answer.Status)
+		}
+		answer.Body.Close()
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+p.IngressAddr()+path, strings.NewReader(`{"id": 7}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header = http.Header{"Authorization": {"Bearer " + token}, "Idempotency-Key": {"k"}, "Content-Type": {"application/json"}}
+	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != http.StatusOK {
+		t.Error(response.Status)
+	}
+	response.Body.Close()
 	p.stop()
 }

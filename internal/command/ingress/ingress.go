@@ -266,7 +266,11 @@ func (i *Ingress) tell(ctx context.Context, e command.Envelope, r result, took t
 
 // refuse writes an answer that is no result.
 func (i *Ingress) refuse(w http.ResponseWriter, f *failure) {
-	if f.status == http.StatusServiceUnavailable {
+	switch f.status {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed:
+		// Anyone gets these: an idle connection of theirs would keep a place from producers.
+		w.Header().Set("Connection", "close")
+	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	}
 	if f.status == http.StatusInternalServerError {
