@@ -44,6 +44,47 @@ func install(t *testing.T, test *tidemarktest.DB, name string) *store.DB {
 	return store.New(test.Pool)
 }
 
+// Requirement SE1, for packs: nothing that one makes is for PUBLIC.
+func TestPacksGrantNothingToPublic(t *testing.T) {
+	t.Parallel()
+	all, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pack := range all {
+		test := tidemarktest.NewDB(t)
+		known := column(t, test, schemas)
+		install(t, test, pack.Name)
+		made := `n.nspname = any (array(` + schemas + ` except select unnest($1::text[])))`
+		objects := column(t, test, `select p.oid::regprocedure::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace where `+made, known)
+		if pack.Name != "iu-core" && len(objects) == 0 {
+			t.Errorf("%s makes no function: the check would see none", pack.Name)
+		}
+		if got := column(t, test, `
+			select p.oid::regprocedure::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace where `+made+` and has_function_privilege('public', p.oid, 'execute')
+			union all select c.oid::regclass::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
+			where `+made+` and exists (select from aclexplode(c.relacl) a where a.grantee = 0)
+			union all select n.nspname from pg_namespace n where `+made+` and (has_schema_privilege('public', n.oid, 'usage') or has_schema_privilege('public', n.oid, 'create'))`, known); len(got) > 0 {
+			t.Errorf("%s grants to PUBLIC: %v", pack.Name, got)
+		}
+	}
+}
+
+const schemas = `select nspname::text from pg_namespace where nspname !~ '^pg_'`
+
+func column(t *testing.T, test *tidemarktest.DB, sql string, args ...any) []string {
+	t.Helper()
+	rows, err := test.Pool.Query(t.Context(), sql, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
 // Requirements PK1 and RO9: the source document's vocabulary, a type for captured inserts, and routes that are off and in
 // dry run.
 func TestIUCore(t *testing.T) {

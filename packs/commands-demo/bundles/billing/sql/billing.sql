@@ -26,11 +26,13 @@ begin
 end
 $$;
 
--- The service's role runs the function, with the rights that it has here and no others.
+-- The service's role alone runs the function, with the rights that it has here and no others.
+revoke all on function demo_billing.charge_capture(jsonb) from public;
 do $$
 declare
     role constant name := (select s.role from tidemark.service s where s.service = 'billing');
 begin
+    execute format('grant execute on function demo_billing.charge_capture(jsonb) to %I', role);
     execute format('grant select on demo_billing.card to %I', role);
     execute format('grant select, insert on demo_billing.charge to %I', role);
 end $$;

@@ -15,9 +15,12 @@ as $$
     returning jsonb_build_object('id', id)
 $$;
 
--- The service's role runs the function, with the rights that it has here and no others.
+-- The service's role alone runs the function, with the rights that it has here and no others.
+revoke all on function demo_user.account_create(jsonb) from public;
 do $$
+declare
+    role constant name := (select s.role from tidemark.service s where s.service = 'user');
 begin
-    execute format('grant select, insert on demo_user.account to %I',
-                   (select s.role from tidemark.service s where s.service = 'user'));
+    execute format('grant execute on function demo_user.account_create(jsonb) to %I', role);
+    execute format('grant select, insert on demo_user.account to %I', role);
 end $$;
