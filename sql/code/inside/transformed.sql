@@ -33,7 +33,7 @@ begin
         exception when others or assert_failure or query_canceled then
             -- A prepared statement outlasts the rollback, and may have the name of one that the client has prepared and
             -- goes on to execute. Its time is that of the client's statement under way.
-            for name in select p.name from pg_prepared_statements p where p.prepare_time >= statement_timestamp() loop
+            for name in select p.name from pg_prepared_statements p where p.prepare_time = statement_timestamp() loop
                 execute format('deallocate %I', name);
             end loop;
             if found then
