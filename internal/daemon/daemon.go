@@ -5,12 +5,14 @@ package daemon
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -237,7 +239,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	for _, w := range d.config.Warnings {
 		log.WarnContext(ctx, w)
 	}
-	d.warnOfSuperuser(ctx)
+	d.warnOfConnection(ctx)
 	d.bridge = worker.NewBridge(d.connect, log)
 	dry := newDryRuns(store.New(d.transforms), log)
 	// The check for silent executors must not stop together with the workers that it checks: it shares no connection with them.
@@ -317,16 +319,23 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return err
 }
 
-// warnOfSuperuser warns if the daemon is a superuser: SQL targets, handlers and triggers of their tables run with its rights.
-func (d *Daemon) warnOfSuperuser(ctx context.Context) {
+// warnOfConnection warns if the daemon is a superuser: SQL targets, handlers and triggers of their tables run with its rights; and if what
+// it reads and writes goes to another host unencrypted.
+func (d *Daemon) warnOfConnection(ctx context.Context) {
 	conn, err := d.watch.Acquire(ctx)
 	if err != nil {
 		return // the workers meet the same error and log it
 	}
 	defer conn.Release()
-	if pg := conn.Conn().PgConn(); pg.ParameterStatus("is_superuser") == "on" {
+	pg := conn.Conn().PgConn()
+	if pg.ParameterStatus("is_superuser") == "on" {
 		d.options.Log.WarnContext(ctx, "the daemon runs as a superuser, and so do SQL targets, transforms and handlers: give it a role of its own",
 			"role", conn.Conn().Config().User, "see", "docs/roles.md")
+	}
+	to, network := pg.Conn().RemoteAddr().(*net.TCPAddr)
+	if _, encrypted := pg.Conn().(*tls.Conn); network && !encrypted && !to.IP.IsLoopback() {
+		d.options.Log.WarnContext(ctx, "the connection to the database on another host is not encrypted: add sslmode=verify-full to its address",
+			"address", to.String(), "see", "docs/daemon.md")
 	}
 }
 

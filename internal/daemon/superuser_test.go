@@ -2,8 +2,12 @@ package daemon_test
 
 import (
 	"context"
+	"io"
+	"net"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/internal/config"
@@ -42,6 +46,76 @@ func TestDaemonWarnsOfSuperuser(t *testing.T) {
 			t.Errorf("the log tells: %v, want %v", got, superuser)
 		}
 	}
+}
+
+// To another host the daemon says that the connection is not encrypted: here that is this host by an address of its network.
+func TestDaemonWarnsOfUnencryptedDatabase(t *testing.T) {
+	t.Parallel()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(addresses, func(a net.Addr) bool {
+		at, ok := a.(*net.IPNet)
+		return ok && !at.IP.IsLoopback() && at.IP.To4() != nil
+	})
+	if i < 0 {
+		t.Skip("this host has no address but loopback")
+	}
+	for _, elsewhere := range []bool{true, false} {
+		db := tidemarktest.NewDB(t)
+		c := settings(db)
+		if elsewhere {
+			u, err := url.Parse(db.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u.Host = relay(t, addresses[i].(*net.IPNet).IP.String(), u.Host)
+			c.Database.URL = config.NewSecret(u.String())
+		}
+		p := run(t, c)
+		eventually(t, "a beat", func() bool {
+			return tells(t, db, `select exists (select from tidemark.heartbeat where executor_id = 'daemon/test')`)
+		})
+		p.stop()
+		if got := strings.Contains(p.log.String(), "the connection to the database on another host is not encrypted"); got != elsewhere {
+			t.Errorf("the log tells: %v, want %v", got, elsewhere)
+		}
+	}
+}
+
+// relay listens at an address of this host and passes connections on to another one. It returns where it listens.
+func relay(t *testing.T, ip, to string) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(ip, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	t.Cleanup(func() {
+		listener.Close()
+		all.Wait()
+	})
+	all.Go(func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				from.Close()
+				continue
+			}
+			for _, pair := range [][2]net.Conn{{from, server}, {server, from}} {
+				all.Go(func() {
+					_, _ = io.Copy(pair[0], pair[1])
+					pair[0].Close()
+				})
+			}
+		}
+	})
+	return listener.Addr().String()
 }
 
 func tells(t *testing.T, db *tidemarktest.DB, sql string) (yes bool) {
