@@ -108,7 +108,9 @@ func counts(batch string) (watermark string, events, late int, rest string) {
 
 // Ask is what to read.
 type Ask struct {
-	Limit int   // events of the log, at most
+	Limit int // events of the log, at most
+	// Apart lets the rows come by a statement of their own, straight from the log: for a page that may have ApartFrom items.
+	Apart bool
 	After *Page // read on from where this one will leave the cursor; nil: from the cursor
 	// KnownRoutes is the RoutesVersion of the page before.
 	KnownRoutes string
@@ -140,9 +142,8 @@ order by seq`
 const byIndex = `select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
 	set_config('max_parallel_workers_per_gather', '0', true)`
 
-// apartFrom is how many events a page may have for its rows to come by a statement of their own: to plan it costs what it saves
-// for some hundreds.
-const apartFrom = 1000
+// ApartFrom is how many items make Ask.Apart worth it: to plan its statements costs what they save for some hundreds.
+const ApartFrom = 1000
 
 // Read calls tidemark.pass_read. Where it returns items, all of them are durable.
 func (c *Cursor) Read(ctx context.Context, ask Ask) (*Page, error) {
@@ -162,7 +163,7 @@ func (c *Cursor) Read(ctx context.Context, ask Ask) (*Page, error) {
 		no := c.settles + 1
 		settle = &no
 	}
-	apart := ask.Limit >= apartFrom && !ask.Withhold
+	apart := ask.Apart && !ask.Withhold
 	args := []any{c.worker, c.epoch, ask.Limit, after, ask.KnownRoutes, routes, capacity, ask.Bytes, ask.Withhold, settle, apart, c.shard}
 	var page *Page
 	var err error

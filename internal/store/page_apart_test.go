@@ -13,9 +13,6 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// apart is from how many events on the rows of a page come by a statement of their own. whole is one less.
-const apart, whole = 1000, 999
-
 // paged is a claimed cursor of a log whose events leave by two routes: orders by both, every third by one, every seventh by none
 // and later by one after all. Others wait.
 func paged(t *testing.T, change func(*pgxpool.Config)) (*tidemarktest.DB, *pgxpool.Pool, *store.Cursor) {
@@ -57,7 +54,7 @@ func read(t *testing.T, c *store.Cursor, ask store.Ask) *store.Page {
 	return page
 }
 
-// A large page, whose rows come straight from the log, has what a small one has, however the pool sends statements: events of several
+// A page whose rows come straight from the log has what any other has, however the pool sends statements: events of several
 // routes and of none, late ones, pending ones, those of a page behind another.
 func TestPageApart(t *testing.T) {
 	t.Parallel()
@@ -69,9 +66,9 @@ func TestPageApart(t *testing.T) {
 			test, _, c := paged(t, func(config *pgxpool.Config) { config.ConnConfig.DefaultQueryExecMode = mode })
 			same := func(ask store.Ask, items int) *store.Page {
 				t.Helper()
-				ask.Limit = whole
+				ask.Limit = 1000
 				want := read(t, c, ask)
-				ask.Limit = apart
+				ask.Apart = true
 				got := read(t, c, ask)
 				if diff := cmp.Diff(want.Items, got.Items); diff != "" || items >= 0 && len(got.Items) != items || got.Events != want.Events {
 					t.Fatalf("%d items, want %d, of %d events: %s", len(got.Items), items, got.Events, diff)
@@ -119,7 +116,7 @@ func TestPageApartByIndex(t *testing.T) {
 	t.Parallel()
 	test, pool, c := paged(t, func(config *pgxpool.Config) { config.ConnConfig.RuntimeParams["random_page_cost"] = "1000000" })
 	exec(t, test, emitMany)
-	if page := read(t, c, store.Ask{Limit: apart}); len(page.Items) != 272 {
+	if page := read(t, c, store.Ask{Limit: 1000, Apart: true}); len(page.Items) != 272 {
 		t.Fatalf("%d items", len(page.Items))
 	}
 	must(t)(pool.Exec(t.Context(), `select pg_stat_force_next_flush()`))

@@ -10,6 +10,7 @@ import (
 type budget struct {
 	most  int // events in a page
 	limit int
+	items int   // of the latest page
 	bytes int64 // of payload in a page, while reading takes long; 0: as the setting batch.max_bytes says
 	alone bool  // one event of each kind, whose payload is asked for by itself: the page before could not be read in time
 }
@@ -44,9 +45,9 @@ func (b *budget) spent(events int, bytes int64, results []store.Result, acted, t
 	}
 }
 
-// ask is for the next page.
+// ask is for the next page. The limit stays high after a backlog, so the latest page tells how large it may become: twice that.
 func (b *budget) ask() store.Ask {
-	return store.Ask{Limit: b.limit, Bytes: b.bytes, Withhold: b.alone}
+	return store.Ask{Limit: b.limit, Apart: min(b.limit, 2*b.items) >= store.ApartFrom, Bytes: b.bytes, Withhold: b.alone}
 }
 
 // halve is for a page that took long to act on.
@@ -65,8 +66,9 @@ const (
 // nothing meanwhile: the next page is as small as one can be.
 func (b *budget) tooMuch() { b.limit, b.bytes, b.alone = 1, 1, true }
 
-// read takes in how long reading the page took, of the lease.
+// read takes in the page, and how long reading it took, of the lease.
 func (b *budget) read(page *store.Page, took, lease time.Duration) {
+	b.items = len(page.Items)
 	bytes := page.Bytes()
 	switch {
 	case took > lease/slowRead && len(page.Items) > 1:
