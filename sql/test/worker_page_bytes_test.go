@@ -48,6 +48,21 @@ func TestPageEndsAtItsBytes(t *testing.T) {
 	}
 }
 
+// A page of one event is not measured: it fits, whatever it has.
+func TestPageOfOneIsNotMeasured(t *testing.T) {
+	t.Parallel()
+	w := heavy(t)
+	w.exec(`begin`)
+	w.exec(`set local track_functions = 'all'`)
+	const measured = `select coalesce(sum(f.calls), 0)::bigint from pg_stat_xact_user_functions f where f.funcname = 'last_within'`
+	w.exec(`select tidemark.emit_strict('test', 'tick', noise(900000))`)
+	equal(t, "page", one[string](w, pageOf), "1 1")
+	equal(t, "calls for one event", one[int64](w, measured), int64(0))
+	w.emit(1)
+	equal(t, "page", one[string](w, pageOf), "1 1")
+	equal(t, "calls for two", one[int64](w, measured), int64(1))
+}
+
 // The bytes of a page are those of what the worker delivers: it goes past all that comes between, and what came late counts.
 func TestPageGoesPastWhatIsOfOthers(t *testing.T) {
 	t.Parallel()

@@ -98,7 +98,7 @@ begin
             exit when cardinality(outside) = 0;
             numbers := case when cardinality(outside) = 1 then outside[1].seqs
                             else (select range_agg(e.seqs) from unnest(outside) e) end;
-            exit when batch_limit = 1 or tries = 3;
+            exit when batch_limit = 1 or tries = 3 or read.events = 1;
             -- If the batch is too large for a page, read it again, only as far as it fits.
             max_bytes := coalesce(max_bytes, least(most_bytes, tidemark.page_bytes()));
             last := tidemark.last_within(numbers, max_bytes);
