@@ -33,15 +33,18 @@ type Result struct {
 	Behind bool
 }
 
-const settleStatement = `select coalesce(tidemark.pass_settle(` + settling + `) ->> 'status', '')`
+const settleStatement = `select coalesce(tidemark.settle(` + settling + `, 0, $12, $13) ->> 'status', '')`
 
-const settleHandled = `select tidemark.settle_handled(` + settling + `, $14)`
+// settleInside also delivers inside the database.
+const settleInside = `select coalesce(tidemark.pass_settle(` + settling + `, $12, $13) ->> 'status', '')`
 
-// settling are the arguments of a settle, of what settleArguments returns.
-const settling = `$1, $2, $3::text::tidemark.batch, $4::text::tidemark.evidence[], array(
+const settleHandled = `select tidemark.settle_handled(` + settling + `, $12, $13, $14)`
+
+// settling are the first arguments of a settle, of what settleArguments returns.
+const settling = `$1, $2, $3::text::tidemark.batch, coalesce($4::text::tidemark.evidence[], '{}'), array(
 	select row(r.route_id, r.fresh, r.outcome::tidemark.outcome, nullif(r.reason, ''), nullif(r.detail, ''), r.seqs::int8multirange, r.delay)::tidemark.result
 	from unnest($5::integer[], $6::boolean[], $7::text[], $8::text[], $9::text[], $10::text[], $11::float8[])
-	     r (route_id, fresh, outcome, reason, detail, seqs, delay)), $12, $13`
+	     r (route_id, fresh, outcome, reason, detail, seqs, delay))`
 
 // ErrSettled says that the settle had been recorded before: its answer was lost.
 var ErrSettled = errors.New("settled already")
@@ -49,9 +52,9 @@ var ErrSettled = errors.New("settled already")
 // ErrHeld says that the cursor is not where the page began: it was moved by hand. Nothing was recorded.
 var ErrHeld = errors.New("held: the cursor was moved by hand")
 
-// Settle calls tidemark.pass_settle for the page and for what else came to an end; page
-// nil: only for the latter. db is the cursor's own or a transaction. Until it succeeds, or
-// gives ErrSettled, a call is the same settle again.
+// Settle settles the page, and what else came to an end; page nil: only the latter. db is the cursor's own or a transaction. Until it
+// succeeds, or gives ErrSettled, a call is the same settle again. What became due inside the database after the page was read is
+// for the next one: nothing here waits as long as that may take.
 func (c *Cursor) Settle(ctx context.Context, db Querier, page *Page, results []Result) error {
 	if db == nil {
 		db = c.db
@@ -60,7 +63,7 @@ func (c *Cursor) Settle(ctx context.Context, db Querier, page *Page, results []R
 	var err error
 	arguments := c.settleArguments(page, results)
 	if page != nil && page.Inside > 0 {
-		err = within(ctx, db, page.Inside, &status, settleStatement, arguments...)
+		err = within(ctx, db, page.Inside, &status, settleInside, arguments...)
 	} else {
 		err = db.QueryRow(ctx, settleStatement, arguments...).Scan(&status)
 	}

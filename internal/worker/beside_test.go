@@ -17,7 +17,7 @@ func TestDeliveryBesideASettle(t *testing.T) {
 	emit(t, db, "a2")
 	ts["app"].wait(t, 2)
 	eventually(t, db, `select 'it waits' from pg_stat_activity
-		where datname = current_database() and wait_event_type = 'Lock' and query like '%pass_settle%'`, "it waits")
+		where datname = current_database() and wait_event_type = 'Lock' and query like '%tidemark.settle(%'`, "it waits")
 	emit(t, db, "a3")
 	ts["app"].wait(t, 3)
 	emit(t, db, "b1")

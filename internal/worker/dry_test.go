@@ -55,7 +55,7 @@ func (l *lostReads) lost(ctx context.Context, sql string, args []any) error {
 }
 
 func (l *lostReads) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	if strings.Contains(sql, "pass_settle(") {
+	if strings.Contains(sql, "settle(") {
 		l.settles.Add(1)
 	}
 	return l.Pool.QueryRow(ctx, sql, args...)

@@ -128,7 +128,7 @@ func settleLate(h *harness, random *rand.Rand) (string, func(context.Context) er
 			return err
 		}
 		defer h.release(what)
-		defer h.wires[i].catch("tidemark.pass_settle")()
+		defer h.wires[i].catch("::tidemark.result")() // all that settles has results
 		return trial.Wait(ctx, d)
 	}
 }
