@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -103,6 +104,9 @@ func emitOne(ctx context.Context, query query, statement string, e Event) (strin
 	if e.Trace == "" {
 		e.Trace = traceOf(ctx)
 	}
+	if field := e.notUTF8(); field != "" {
+		return "", refusedText("", field)
+	}
 	of := name{e.Domain, e.Type}
 	arguments := e.arguments()
 	known := recall(of)
@@ -195,6 +199,11 @@ func orEmpty(id *string) string {
 
 // document is the argument of emit_many and emit_many_strict.
 func document(events []Event) (string, error) {
+	for i, e := range events {
+		if field := e.notUTF8(); field != "" {
+			return "", refusedText(fmt.Sprintf("event %d: ", i+1), field)
+		}
+	}
 	text, err := json.Marshal(events)
 	if err == nil {
 		return string(text), nil
@@ -209,6 +218,36 @@ func document(events []Event) (string, error) {
 		}
 	}
 	return "", err
+}
+
+// notUTF8 names the first text that is not UTF-8, if there is one: encoding/json would replace its bytes, and make one
+// idempotency key or ordering key of two.
+func (e Event) notUTF8() string {
+	for _, field := range [...]struct{ name, text string }{
+		{"domain", e.Domain},
+		{"type", e.Type},
+		{"key", e.Key},
+		{"stream", e.Stream},
+		{"lane", string(e.Lane)},
+		{"severity", string(e.Severity)},
+		{"subject_table", e.SubjectTable},
+		{"subject_ref", e.SubjectRef},
+		{"idempotency_key", e.IdempotencyKey},
+		{"trace", e.Trace},
+		{"actor", e.Actor},
+	} {
+		if !utf8.ValidString(field.text) {
+			return field.name
+		}
+	}
+	if !utf8.Valid(e.Payload) {
+		return "payload"
+	}
+	return ""
+}
+
+func refusedText(place, field string) error {
+	return &Error{Code: "TM005", Message: place + field + " is not UTF-8", Hint: "Convert the text to UTF-8 before the emit."}
 }
 
 // arguments are those of tidemark.emit and tidemark.emit_strict, in their order.

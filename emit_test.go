@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -128,6 +131,45 @@ func TestEmitRefusals(t *testing.T) {
 	events, err := store.New(test.Pool).Events(t.Context(), store.EventFilter{})
 	if err != nil || len(events) != 1 {
 		t.Errorf("%d events stored, want the one beside the unknown type; %v", len(events), err)
+	}
+}
+
+// A text in another encoding is refused in each way: its bytes are not replaced, which would make one key of two.
+func TestEmitNotUTF8(t *testing.T) {
+	t.Parallel()
+	test := newShop(t)
+	db := stdlib.OpenDBFromPool(test.Pool)
+	t.Cleanup(func() { _ = db.Close() })
+	good := tidemark.Event{Domain: "shop", Type: "order.paid", Payload: json.RawMessage(`{"name": "Müller"}`)}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[tidemark.Event]()) {
+		field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		bad := good
+		switch field {
+		case "-", "occurred_at":
+			continue
+		case "payload":
+			bad.Payload = json.RawMessage("{\"name\": \"M\xfcller\"}")
+		default:
+			reflect.ValueOf(&bad).Elem().FieldByIndex(f.Index).SetString("M\xfcller")
+		}
+		refused := func(place string, err error) {
+			t.Helper()
+			var e *tidemark.Error
+			if !errors.Is(err, tidemark.ErrArgument) || !errors.As(err, &e) || e.Message != place+field+" is not UTF-8" {
+				t.Errorf("%s: got %v", field, err)
+			}
+		}
+		_, err := tidemark.Emit(t.Context(), test.Pool, bad)
+		refused("", err)
+		_, err = tidemark.EmitSQL(t.Context(), db, bad)
+		refused("", err)
+		_, err = tidemark.EmitMany(t.Context(), test.Pool, []tidemark.Event{good, bad})
+		refused("event 2: ", err)
+		_, err = tidemark.EmitManySQL(t.Context(), db, []tidemark.Event{good, bad})
+		refused("event 2: ", err)
+	}
+	if events, err := store.New(test.Pool).Events(t.Context(), store.EventFilter{}); err != nil || len(events) != 0 {
+		t.Errorf("%d events stored, want none; %v", len(events), err)
 	}
 }
 

@@ -27,7 +27,8 @@ const (
 
 // Event is an event, to be emitted or out of the log. Its fields are the parameters of
 // the SQL function tidemark.emit_strict, and its JSON is an element of what
-// tidemark.emit_many_strict takes. The zero value of a field leaves it out, so that the database puts in its default.
+// tidemark.emit_many_strict takes. The zero value of a field leaves it out, so that the database puts in its default. All
+// texts are UTF-8; Emit refuses others.
 type Event struct {
 	// ID, Seq and CreatedAt are set by the database: the event's identity everywhere
 	// (a uuid), its number in the log, and when it was emitted. Emit takes no notice

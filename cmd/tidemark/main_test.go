@@ -73,6 +73,7 @@ func setupScript(env *testscript.Env) error {
 	env.Setenv(urlVariable, tidemarktest.NewDB(t).URL)
 	repo, err := filepath.Abs("../..")
 	env.Setenv("REPO", repo)
+	env.Setenv("LATIN1", "M\xfcller") // a script cannot write it
 	return err
 }
 

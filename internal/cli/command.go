@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -115,6 +116,9 @@ func (s *Session) work(ctx context.Context, c Command) error {
 	if err := s.noEmptyFlag(c); err != nil {
 		return err
 	}
+	if err := s.allUTF8(); err != nil {
+		return err
+	}
 	if c.Reason == NeedsReason {
 		if err := s.NeedReason(); err != nil {
 			return err
@@ -150,6 +154,22 @@ func (s *Session) noEmptyFlag(c Command) (err error) {
 		column := slices.ContainsFunc(c.Columns, func(c Column) bool { return c.Flag == flag.Name })
 		if empty && !column && !slices.Contains(c.MayBeEmpty, flag.Name) {
 			err = Usagef("--%s is empty: give it a text, or leave it out", flag.Name)
+		}
+	})
+	return err
+}
+
+// allUTF8 refuses a flag in another encoding: encoding/json would replace its bytes, and make one key of two. Names of files may
+// have any.
+func (s *Session) allUTF8() (err error) {
+	s.Flags.Visit(func(flag *pflag.Flag) {
+		texts := []string{flag.Value.String()}
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			texts = list.GetSlice()
+		}
+		name, _ := pflag.UnquoteUsage(flag)
+		if name != "FILE" && slices.ContainsFunc(texts, func(text string) bool { return !utf8.ValidString(text) }) {
+			err = Usagef("--%s is not UTF-8", flag.Name)
 		}
 	})
 	return err
