@@ -20,8 +20,8 @@ import (
 // lock would not do, since any login could hold it. The lock does not stop readers of the table.
 const (
 	lock = "lock table tidemark.migration in exclusive mode"
-	// waitForInstaller limits the wait for another installer.
-	waitForInstaller = "set local lock_timeout = '60s'"
+	// settings limit the wait for another installer, and say how the files are read: a backslash in a plain literal is one.
+	settings = "set local lock_timeout = '60s';\nset local standard_conforming_strings = on"
 	// waitForTable limits the wait for a table that applications use: their next statements queue behind the installer.
 	waitForTable = "set local lock_timeout = '3s'"
 	// lockWritersTries is how often the installer tries lockWriters.
@@ -221,7 +221,7 @@ type entered struct {
 // installed. It refuses a schema newer than this build.
 func enter(ctx context.Context, tx pgx.Tx, o options) (entered, error) {
 	var in entered
-	if _, err := tx.Exec(ctx, waitForInstaller); err != nil {
+	if _, err := tx.Exec(ctx, settings); err != nil {
 		return in, err
 	}
 	owner, err := schemaOwner(ctx, tx)

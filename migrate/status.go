@@ -210,13 +210,13 @@ func Print(w io.Writer, opts ...Option) error {
 	fmt.Fprintf(&out, "\n-- roles.sql\nselect statement from (\n%s) s where not done and needed <> 'advice'\n\\gexec\n",
 		strings.ReplaceAll(sql.Roles, "$1", "current_user"))
 	for _, m := range embedded().migrations {
-		fmt.Fprintf(&out, "\n-- migrations/%s.sql\nbegin;\n%s;\n", m.fileName(), waitForInstaller)
+		fmt.Fprintf(&out, "\n-- migrations/%s.sql\nbegin;\n%s;\n", m.fileName(), settings)
 		if m.version > 1 {
 			fmt.Fprintf(&out, "set local role %s;\n%s;\n%s;\n", ownerRole, lock, waitForTable)
 		}
 		out.WriteString(m.text + m.record() + "commit;\n")
 	}
-	fmt.Fprintf(&out, "\nbegin;\n%s;\nset local role %s;\n%s;\n%s;\n", waitForInstaller, ownerRole, lock, waitForTable)
+	fmt.Fprintf(&out, "\nbegin;\n%s;\nset local role %s;\n%s;\n%s;\n", settings, ownerRole, lock, waitForTable)
 	printCode(&out)
 	out.WriteString("commit;\n")
 	_, err = io.WriteString(w, NameRoles(out.String(), prefix))
@@ -270,7 +270,7 @@ begin
 end
 $$;
 %[2]s;
-`, from, waitForInstaller)
+`, from, settings)
 	if from > 0 {
 		fmt.Fprintf(&out, "set local role %s;\n%s;\n%s;\n%s;\n", ownerRole, lock, waitForTable, lockWriters(all[from:]))
 	}
@@ -279,7 +279,8 @@ $$;
 	}
 	fmt.Fprintf(&out, "\nset local role %s;\n", ownerRole)
 	printCode(&out)
-	out.WriteString("select tidemark.capture_refresh();\n\nreset role;\nset local lock_timeout to default;\nset local check_function_bodies = on;\n")
+	out.WriteString("select tidemark.capture_refresh();\n\nreset role;\nset local lock_timeout to default;\nset local check_function_bodies = on;\n" +
+		"set local standard_conforming_strings to default;\n")
 	_, err = io.WriteString(w, NameRoles(out.String(), prefix))
 	return err
 }

@@ -31,7 +31,7 @@ func (db *DB) RolePrefix(ctx context.Context) (string, error) {
 func (db *DB) InstallPack(ctx context.Context, name, version, checksum, sql string) (Pack, error) {
 	// Recorded first: the row is what a second installer waits for, who would else insert what neither sees yet. Not an
 	// advisory lock, which any login could hold.
-	if _, err := db.querier.Exec(ctx, `set local lock_timeout = '60s'`); err != nil {
+	if _, err := db.querier.Exec(ctx, `set local lock_timeout = '60s'; set local standard_conforming_strings = on`); err != nil {
 		return Pack{}, err
 	}
 	pack, err := one[Pack](ctx, db, `insert into tidemark.pack as p (pack, version, checksum) values ($1, $2, $3)

@@ -240,7 +240,7 @@ type OutlookOf struct {
 func (db *DB) Outlooks(ctx context.Context, gate string, workers int) ([]OutlookOf, error) {
 	return list[OutlookOf](ctx, db, `select w.worker, o.route_code, o.becomes::text, o.events, o.waiting, o.first_seq, o.last_seq, o.complete
 		from (select w.worker, g.domain from tidemark.worker w
-			cross join substring($1 from '^domain\.(.*)\.enabled$') g (domain)
+			cross join substring($1 from '^domain[.](.*)[.]enabled$') g (domain)
 			where w.source = 'outbox' and ($1 in ('', 'routes.enabled', 'worker.' || w.worker || '.enabled')
 				or g.domain is not null and (w.domains is null or g.domain = any (w.domains)))
 			order by w.worker limit $2) w

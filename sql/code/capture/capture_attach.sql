@@ -69,7 +69,7 @@ begin
             select format('trigger %I of %s exists already and is not Tidemark''s', t.tgname, name),
                    'Rename it.' into problem, advice
             from pg_trigger t
-            where t.tgrelid = capture_attach.relation and t.tgname like 'tidemark\_capture\_%'
+            where t.tgrelid = capture_attach.relation and t.tgname like E'tidemark\\_capture\\_%'
               and not exists (select from tidemark.capture_attached x
                               where x.relation = t.tgrelid and x.trigger_name = t.tgname and x.as_attached)
             limit 1;

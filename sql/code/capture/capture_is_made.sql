@@ -10,7 +10,7 @@ as $$
        -- A trigger made by hand, without transition tables, could read a table of the session in place of one.
        and not exists (
            select from pg_trigger t
-           where t.tgrelid = relation and t.tgfoid::regproc::text ~ '^tidemark\.capture_'
+           where t.tgrelid = relation and t.tgfoid::regproc::text ~ E'^tidemark\\.capture_'
              and (t.tgtype & 67 <> 0 or t.tgnewtable is null and t.tgtype & 20 > 0 or t.tgoldtable is null
                   and t.tgtype & 24 > 0))
 $$;

@@ -40,7 +40,7 @@ as $$
             from tidemark.storage_sample s
             cross join lateral (
                 -- An unreadable setting must not fail the view.
-                select case when x.value ~* '^\s*\d{1,12}(\.\d{1,6})?\s*(bytes|[kmgt]b)?\s*$'
+                select case when x.value ~* E'^\\s*\\d{1,12}(\\.\\d{1,6})?\\s*(bytes|[kmgt]b)?\\s*$'
                                  then pg_size_bytes(x.value)::numeric end as size
                 from tidemark.setting x where x.key = 'disk.size') d
             where d.size > 0) g) f

@@ -6,7 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     long constant text := '[0-9][0-9.]*[eE][-+]?[0-9]+|[0-9.]{200}[0-9.]*';
-    bare constant text := regexp_replace(document, '"(?:[^"\\]|\\.)*"', '""', 'g');
+    bare constant text := regexp_replace(document, E'"(?:[^"\\\\]|\\\\.)*"', '""', 'g');
     beyond boolean;
 begin
     -- The digits of a number that is written without its exponent, as strict.Check counts them.

@@ -22,8 +22,8 @@ begin
         -- Literals, quoted names and comments stay as they are; :name outside them is a parameter.
         for token in
             select m[1] from regexp_matches(command.statement,
-                '(''(?:[^'']|'''')*''|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$\w*\$.*?\$\w*\$|::|:[a-z_][a-z0-9_]*|.)',
-                'g') m
+                E'(''(?:[^'']|'''')*''|"(?:[^"]|"")*"|--[^\\n]*|/[*].*?[*]/|[$]\\w*[$].*?[$]\\w*[$]|::|'
+                ':[a-z_][a-z0-9_]*|.)', 'g') m
         loop
             if token ~ '^:[a-z_]' then
                 name := substr(token, 2);
@@ -47,7 +47,7 @@ begin
         end if;
         code := rtrim(code, E' \n\t;');
         -- As part of a query it is one statement, whatever is in it.
-        call := case when bare ~* '^\s*(select|values|with|table)\M' or bare ~* '\mreturning\M'
+        call := case when bare ~* E'^\\s*(select|values|with|table)\\M' or bare ~* E'\\mreturning\\M'
             then format(E'with statement as (%s\n) select to_json(s) into result from statement s;', code)
             else format(E'with statement as (%s\n) select null::json into result;', code) end;
     end if;

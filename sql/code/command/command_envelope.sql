@@ -42,7 +42,7 @@ begin
     begin
         doc := body::jsonb;
     exception when data_exception or statement_too_complex then
-        message := 'envelope: found \u0000, half of a surrogate pair, or a number beyond numeric, '
+        message := E'envelope: found \\u0000, half of a surrogate pair, or a number beyond numeric, '
                    'wanted what PostgreSQL can store';
         return;
     end;

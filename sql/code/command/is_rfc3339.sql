@@ -4,8 +4,8 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    return value ~ ('^\d{4}-\d\d-\d\d[Tt]([01]\d|2[0-3]):[0-5]\d:[0-5]\d([.]\d+)?'
-                    '([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$')
+    return value ~ (E'^\\d{4}-\\d\\d-\\d\\d[Tt]([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d([.]\\d+)?'
+                    '([Zz]|[+-]([01]\\d|2[0-3]):[0-5]\\d)$')
         and value::timestamptz is not null;
 exception when data_exception then
     return false;

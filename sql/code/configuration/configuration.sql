@@ -48,7 +48,7 @@ as $$
         union all
         select 8, 'gate', s.key, jsonb_build_object('open', tidemark.gate_open(s.key))
         from tidemark.setting s
-        where (s.key ~ '^(routes|commands|(worker|domain|commands)\..+)\.enabled$' or s.key ~ '^notify\..+_enabled$')
+        where (s.key ~ '^(routes|commands|(worker|domain|commands)[.].+)[.]enabled$' or s.key ~ '^notify[.].+_enabled$')
           -- An earlier release could set a gate of the worker of commands, which obeys none.
           and not exists (select from tidemark.worker w
                           where w.source = 'kafka' and s.key = 'worker.' || w.worker || '.enabled')

@@ -7,7 +7,7 @@ as $$
     from pg_inherits i
     join pg_class c on c.oid = i.inhrelid
     cross join lateral regexp_match(pg_get_expr(c.relpartbound, c.oid),
-                                    'FROM \(''?(\d+)''?\) TO \(''?(\d+)''?\)') b (bounds)
+                                    'FROM [(]''?([0-9]+)''?[)] TO [(]''?([0-9]+)''?[)]') b (bounds)
     where i.inhparent = parent
     order by 2 nulls last
 $$;

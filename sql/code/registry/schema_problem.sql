@@ -47,7 +47,7 @@ begin
         select k from jsonb_path_query(schema, 'lax $.**.patternProperties ? (@.type() == "object")') p,
             jsonb_object_keys(p) k
     ) e
-    where regexp_replace(e.expression, '\\[^1-9k]', '', 'g') ~ '\(\?(<?[=!]|>)|\\[1-9k]'
+    where regexp_replace(e.expression, E'\\\\[^1-9k]', '', 'g') ~ E'\\(\\?(<?[=!]|>)|\\\\[1-9k]'
     order by 1 limit 1;
     return problem;
 end

@@ -10,8 +10,8 @@ begin
     -- Leftmost first: a quote is never looked for within a comment, nor a comment within a literal.
     for token in
         select m[1] from regexp_matches(filter,
-            '([[:alnum:]_&]?''(?:[^'']|'''')*''|[[:alnum:]_&]?"(?:[^"]|"")*"|--|/[*]|[*]/|'
-            '[][(){};$\\''"]|[[:alpha:]_][[:alnum:]_]*|[\x01-\x08\x0b\x0e-\x1f])', 'g') m
+            E'([[:alnum:]_&]?''(?:[^'']|'''')*''|[[:alnum:]_&]?"(?:[^"]|"")*"|--|/[*]|[*]/|'
+            '[][(){};$\\\\''"]|[[:alpha:]_][[:alnum:]_]*|[\\x01-\\x08\\x0b\\x0e-\\x1f])', 'g') m
     loop
         case
         when token in ('--', '/*', '*/') then return 'holds a comment';
@@ -20,7 +20,7 @@ begin
         when token ~ '^[^''"].*[''"]$' then
             return 'has a prefix before a quote, such as E or U&: write a plain literal';
         -- With standard_conforming_strings off this quote would not be the end.
-        when token ~ '^''.*\\''' then return 'has a backslash before a quote';
+        when token ~ E'^''.*\\\\''' then return 'has a backslash before a quote';
         when token in ('(', '[') then opened := opened || token;
         when token in (')', ']') then
             if opened[cardinality(opened)] is distinct from (case token when ')' then '(' else '[' end) then
@@ -28,7 +28,7 @@ begin
             end if;
             opened := trim_array(opened, 1);
         when lower(token) in ('select', 'table', 'with') then return 'asks more than the row';
-        when token ~ '^[{};\\\x01-\x1f]$' then
+        when token ~ E'^[{};\\\\\\x01-\\x1f]$' then
             return format('holds a %s', case when token < ' ' then 'control character' else token end);
         else null;
         end case;

@@ -39,7 +39,7 @@ begin
         where a.datname = current_database() and a.backend_type is distinct from 'autovacuum worker'
           -- A replication command writes nothing, and lasts for days. No SQL command has an underscore in its first
           -- word.
-          and not (a.backend_type = 'walsender' and a.query ~ '^\s*[A-Z]+_'))
+          and not (a.backend_type = 'walsender' and a.query ~ E'^\\s*[A-Z]+_'))
     select nullif(least(clock, min(s.since)), '-infinity'), coalesce(bool_or(s.hidden), false),
            (array_agg(format('pid %s, application "%s", user %s, in its %s for %s', s.pid, s.application_name,
                              s.usename, case when s.xact_start is null then 'message' else 'transaction' end,

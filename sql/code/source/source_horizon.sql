@@ -24,7 +24,7 @@ as $$
 #variable_conflict use_column
 declare
     clock constant timestamptz := clock_timestamp();
-    digits constant integer := coalesce(substring(definition.timestamp_type from '\(([0-6])\)')::integer, 6);
+    digits constant integer := coalesce(substring(definition.timestamp_type from E'\\(([0-6])\\)')::integer, 6);
     margin constant interval := greatest(definition.margin, make_interval(secs => (10 ^ -digits)::double precision));
     seen tidemark.activity := source_horizon.activity;
 begin

@@ -11,7 +11,7 @@ begin
                 select d.objid from pg_depend d join pg_class c on c.oid = d.objid and c.relkind = 'S'
                 where d.classid = 'pg_class'::regclass and d.refclassid = 'pg_class'::regclass
                   and d.refobjid = a.attrelid and d.refobjsubid = a.attnum and d.deptype = 'i')
-            when pg_get_expr(f.adbin, f.adrelid) ~ '^nextval\(''([^'']|'''')+''::regclass\)$' then (
+            when pg_get_expr(f.adbin, f.adrelid) ~ E'^nextval\\(''([^'']|'''')+''::regclass\\)$' then (
                 select d.refobjid from pg_depend d join pg_class c on c.oid = d.refobjid and c.relkind = 'S'
                 where d.classid = 'pg_attrdef'::regclass and d.objid = f.oid
                   and d.refclassid = 'pg_class'::regclass) end

@@ -58,7 +58,7 @@ begin
     if definition.timestamp_column is not null then
         select format_type(a.atttypid, a.atttypmod) into timestamp_type
         from pg_attribute a where a.attrelid = relation and a.attname = definition.timestamp_column;
-        if timestamp_type !~ '^timestamp(\([0-6]\))? with(out)? time zone$' then
+        if timestamp_type !~ E'^timestamp(\\([0-6]\\))? with(out)? time zone$' then
             problem := format('column %s.%I is %s: a timestamp is timestamp with or without time zone',
                               name, definition.timestamp_column, timestamp_type);
         elsif timestamp_type ~ 'without' and definition.time_zone is null then

@@ -25,7 +25,7 @@ begin
         hint := coalesce((select 'Did you mean ' || string_agg(format('%I.%I', n.nspname, c.relname), ', ') || '?'
             from pg_class c join pg_namespace n on n.oid = c.relnamespace
             where c.relkind in ('r', 'p')
-              and lower(c.relname) = lower(definition.table_name)), 'Names are as the catalog spells them: \dt *.*');
+              and lower(c.relname) = lower(definition.table_name)), E'Names are as the catalog spells them: \\dt *.*');
         return next;
         return;
     elsif class.relkind not in ('r', 'p') then

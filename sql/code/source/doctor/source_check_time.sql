@@ -13,15 +13,16 @@ declare
     given constant text := (select pg_get_expr(d.adbin, d.adrelid) from pg_attrdef d
                             where d.adrelid = relation and d.adnum = stamp.attnum);
     zoned constant text[] :=
-        regexp_match(given, '^(?:timezone\(''([^'']+)''::text, (.+)\)|\((.+) AT TIME ZONE ''([^'']+)''::text\))$', 'i');
+        regexp_match(given,
+                     '^(?:timezone[(]''([^'']+)''::text, (.+)[)]|[(](.+) AT TIME ZONE ''([^'']+)''::text[)])$', 'i');
     clock constant text := coalesce(zoned[2], zoned[3], given);
     known_clock constant boolean :=
-        coalesce(clock ~* ('^(now|clock_timestamp|statement_timestamp|transaction_timestamp)\(\)$'
-                           '|^(CURRENT_TIMESTAMP|LOCALTIMESTAMP)(\(\d\))?$'), false);
+        coalesce(clock ~* (E'^(now|clock_timestamp|statement_timestamp|transaction_timestamp)\\(\\)$'
+                           '|^(CURRENT_TIMESTAMP|LOCALTIMESTAMP)(\\(\\d\\))?$'), false);
     offsets interval[];
     precision_ constant integer := least(
         case when stamp.atttypmod < 0 then 6 else stamp.atttypmod end,
-        coalesce((regexp_match(clock, '^(?:CURRENT_TIMESTAMP|LOCALTIMESTAMP)\((\d)\)$', 'i'))[1]::integer, 6));
+        coalesce((regexp_match(clock, E'^(?:CURRENT_TIMESTAMP|LOCALTIMESTAMP)\\((\\d)\\)$', 'i'))[1]::integer, 6));
     step constant interval := interval '1 second' / power(10, precision_);
 begin
     if definition.safety in ('clock', 'declared') then

@@ -25,7 +25,7 @@ begin
               and a.atttypid = 'timestamptz'::regtype and a.attname !~* 'updat|modif|chang|delet|expir|until|due'
               and pg_get_expr(d.adbin,
                               d.adrelid) ~*
-                      '^(now|clock_timestamp|statement_timestamp|transaction_timestamp)\(\)$|^CURRENT_TIMESTAMP'
+                      E'^(now|clock_timestamp|statement_timestamp|transaction_timestamp)\\(\\)$|^CURRENT_TIMESTAMP'
             order by a.attnum limit 1));
         return definition;
     end if;
@@ -38,7 +38,7 @@ begin
         order by exists (select from pg_index i join pg_attribute k on k.attrelid = relation and k.attnum = i.indkey[1]
                          where i.indrelid = relation and i.indkey[0] = a.attnum
                            and k.attname = definition.id_column) desc,
-                 pg_get_expr(d.adbin, d.adrelid) ~* 'now\(|_timestamp|localtimestamp' desc nulls last, a.attnum
+                 pg_get_expr(d.adbin, d.adrelid) ~* E'now\\(|_timestamp|localtimestamp' desc nulls last, a.attnum
         limit 1));
     return definition;
 end
