@@ -63,8 +63,8 @@ var (
 	armed   = desc("armed", "1 where this database may deliver: its stage is live, and it is no copy.")
 
 	unregistered = desc("emit_unregistered_total",
-		"Emits that stored nothing, since the type is not registered or not enabled. The database counts them over the last day. At most 1,000 series; "+
-			"those past them have the labels *. A series disappears once the type is enabled.",
+		"Emits that stored nothing, since the type is not registered or not enabled. A series begins with the first such emits, and "+
+			"disappears once the type is enabled, or a day after the last. At most 1,000 series; those past them have the labels *.",
 		"domain", "type", "role")
 )
 

@@ -99,7 +99,7 @@ type UnregisteredEmits struct {
 	LastAt  time.Time `db:"last_at" json:"last_at"`
 }
 
-// Those of the last day, the latest first.
+// Those with an emit in the last day, the latest first.
 const unregisteredEmits = `select u.domain, u.type, u.role, u.emits, u.first_at, u.last_at
 		from tidemark.unregistered_emits u order by u.last_at desc, u.domain, u.type, u.role`
 

@@ -150,11 +150,10 @@ func TestAlertsFire(t *testing.T) {
 
 	idle := n.forgotten(emitted) // 20 seconds until it is a cause
 	n.exec(`select tidemark.emit('shop', 'ordr')`)
+	w.fires("TidemarkUnregisteredEmits")
 	w.ofWorkers(n)
 	w.ofCommands(d)
 	w.fires("TidemarkFindingWarning emit_unregistered emit")
-	n.exec(`select tidemark.emit('shop', 'ordr')`) // a counter that rises
-	w.fires("TidemarkUnregisteredEmits")
 
 	hook.answers(http.StatusServiceUnavailable)
 	n.emit(21, 30)
