@@ -214,7 +214,7 @@ func TestDiskFilling(t *testing.T) {
 	for _, c := range []struct{ size, bytes, older, age, want string }{
 		{"0", "90 GB", "80 GB", "1 hour", ""},
 		{"many", "90 GB", "80 GB", "1 hour", ""},
-		{"1 PB", "90 GB", "80 GB", "1 hour", ""},
+		{"9e9 GB", "90 GB", "80 GB", "1 hour", ""},
 		{"1 TB", "90 GB", "80 GB", "1 hour", ""}, // a load into an empty disk
 		{"1 TB", "600 GB", "599 GB", "1 hour", ""},
 		{"1 TB", "600 GB", "570 GB", "1 hour", "warn: it grows by 30 GB an hour, and is full in 14 hours"},

@@ -39,10 +39,7 @@ as $$
                         then round((s.bytes - s.older_bytes) * 3600 / extract(epoch from s.at - s.older_at)) end as hour
             from tidemark.storage_sample s
             cross join lateral (
-                -- An unreadable setting must not fail the view.
-                select case when x.value ~* E'^\\s*\\d{1,12}(\\.\\d{1,6})?\\s*(bytes|[kmgt]b)?\\s*$'
-                                 then pg_size_bytes(x.value)::numeric end as size
-                from tidemark.setting x where x.key = 'disk.size') d
+                select tidemark.disk_bytes(x.value) as size from tidemark.setting x where x.key = 'disk.size') d
             where d.size > 0) g) f
     -- A load into a disk that stays half empty is no alarm.
     where f.bytes is null or f.used >= 0.85 or f.used >= 0.5 and f.hour > 0 and f.hours < 24

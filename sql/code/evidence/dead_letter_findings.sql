@@ -6,7 +6,7 @@ as $$
 declare
     bound constant bigint := coalesce((
         select s.value::bigint from tidemark.setting s
-        where s.key = 'dead_letter.overflow' and s.value ~ '^[0-9]{1,9}$'), 1000);
+        where s.key = 'dead_letter.overflow' and s.value ~ '^[0-9]{1,10}$'), 1000);
     open constant bigint := (
         select count(*) from (
             select from tidemark.dead_letter l

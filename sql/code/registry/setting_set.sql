@@ -16,6 +16,7 @@ begin
         raise exception using errcode = 'TM005', message = format('%s is a gate', setting_set.key),
             hint = format('select tidemark.gate_set(%L, true);', setting_set.key);
     end if;
+    -- What is taken is what the functions that read the setting understand: these pass over any other text, or a bound.
     begin
         case
         when key like '%.retention' or key in ('lag.warn', 'lag.bad') then
@@ -23,7 +24,7 @@ begin
             fits := value::interval > interval '0' and value::interval <= interval '100 years';
         when key = 'disk.size' then
             needs := 'a size, such as 500 GB, or 0';
-            fits := pg_size_bytes(value) >= 0;
+            fits := tidemark.disk_bytes(value) >= 0;
         when key = 'commands.rejected' then
             needs := 'result, dead_letter or both';
             fits := value in ('result', 'dead_letter', 'both');
@@ -31,17 +32,20 @@ begin
             needs := 'signed, claimed or refuse';
             fits := value in ('signed', 'claimed', 'refuse');
         when key = 'emit.payload_limit' then
-            needs := '0, or bytes from 1000';
-            fits := value::bigint = 0 or value::bigint >= 1000;
+            needs := '0, or bytes from 1000 to 999999999999999';
+            fits := value ~ '^[0-9]{1,15}$' and (value::bigint = 0 or value::bigint >= 1000);
         when key = 'batch.max_bytes' then
-            needs := 'bytes from 65536';
-            fits := value::bigint >= 65536;
+            needs := 'bytes from 65536 to 999999999999';
+            fits := value ~ '^[0-9]{1,12}$' and value::bigint >= 65536;
+        when key = 'outbox.partition_events' then
+            needs := 'a whole number from 1000 to 2147483647';
+            fits := value ~ '^[0-9]{1,10}$' and value::integer >= 1000;
         when key like 'queue.%' then
             needs := 'a whole number of seconds';
-            fits := value::bigint >= 0;
+            fits := value ~ '^[0-9]{1,30}$';
         else
-            needs := 'a whole number from 1';
-            fits := value::integer >= 1;
+            needs := 'a whole number from 1 to 2147483647';
+            fits := value ~ '^[0-9]{1,10}$' and value::integer >= 1;
         end case;
     exception when data_exception then
         fits := false;
