@@ -73,9 +73,11 @@ select null::text as event_domain, null::text as event_type_hint,
 from tidemark.pending_row p join tidemark.source s on s.source = p.source
 left join governance.watched g on g.source = p.source
 union all
-select r.domain, nullif(r.type, '*'), 'tidemark.outbox', p.seq::text, null, null, p.error_count, p.last_error, null,
-       null
-from tidemark.pending p join tidemark.outbound_route r on r.id = p.route_id;
+-- A route of all domains says nothing of the event.
+select coalesce(o.domain, nullif(r.domain, '*')), coalesce(o.type, nullif(r.type, '*')), 'tidemark.outbox',
+       p.seq::text, null, null, p.error_count, p.last_error, null, null
+from tidemark.pending p join tidemark.outbound_route r on r.id = p.route_id
+left join tidemark.outbox o on o.seq = p.seq;
 comment on view source_names.event_pending is
     'S2 39.2: tidemark.pending_row (rows of tables) and tidemark.pending (deliveries). Processed items are gone; the '
     'author of a change is unknown.';
@@ -101,7 +103,7 @@ from tidemark.route_attempt a;
 comment on view source_names.iu_route_attempt is 'S0, S1: tidemark.route_attempt.';
 
 create or replace view source_names.iu_route_dead_letter with (security_invoker = true) as
-select l.id, w.worker as worker_name, r.route_code, coalesce(r.domain, l.event_snapshot ->> 'domain') as event_domain,
+select l.id, w.worker as worker_name, r.route_code, coalesce(l.event_snapshot ->> 'domain', r.domain) as event_domain,
        l.event_id as event_ref, l.event_snapshot, l.error_code, l.error_detail, l.attempts, l.first_failed_at,
        l.last_failed_at, l.idempotency_key, l.resolved_at, l.resolution
 from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id

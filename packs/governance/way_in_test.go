@@ -261,4 +261,16 @@ func TestSourceNames(t *testing.T) {
 	g.drain("gov_backfill_sweep")
 	g.want("public.birth_registry 6 gov:c/1 c 1", `select concat_ws(' ', entity_table, entity_ref, canonical_address,
 		capture_payload ->> 'collection_name', error_count) from source_names.event_pending`)
+
+	// Of a route of all domains the event says which it is.
+	g.exec(`select tidemark.type_set('iu', 'made'), tidemark.route_set('all', '{"domain": "*", "target_kind": "webhook", "target_ref": "https://example.com/", "options": {"unsigned": true}}')`)
+	g.exec(`select tidemark.emit('iu', 'made')`)
+	g.exec(`with e as (select o.seq, o.event_id from tidemark.outbox o where o.domain = 'iu'),
+		r as (select r.id, w.id as worker_id from tidemark.outbound_route r join tidemark.worker w using (worker) where r.route_code = 'all'),
+		p as (insert into tidemark.pending (worker_id, route_id, seq) select r.worker_id, r.id, e.seq from e, r)
+		insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot, error_code)
+		select 'k', r.worker_id, r.id, e.seq, e.event_id, '{"domain": "iu"}', 'x' from e, r`)
+	g.want("iu made", `select concat_ws(' ', p.event_domain, p.event_type_hint) from source_names.event_pending p where p.entity_table = 'tidemark.outbox'`)
+	g.want("iu", `select l.event_domain from source_names.iu_route_dead_letter l where l.route_code = 'all'`)
+	g.want("dead_letter_event none, pending none", `select string_agg(concat_ws(' ', q.source, coalesce(q.domain, 'none')), ', ' order by q.source) from source_names.v_queue_health q where q.subject = 'all'`)
 }

@@ -27,6 +27,12 @@ func TestQueueHealth(t *testing.T) {
 	w.pass()
 	pane(all, "cursor default/outbox/0 ok 0 ", "backlog default/outbox/0 ok 0 ", "dead_letter_event dead warn 1 ", "pending out ok 1 ",
 		"finding cursor_dlq default warn 1 1 more dead-lettered; see tidemark.dead_letter")
+	domains := `select concat_ws(' ', kind, domain) from tidemark.queue_health where kind in ('dead_letter_event', 'pending') order by 1`
+	w.wantRows(domains, "dead_letter_event test", "pending test")
+	w.begin()
+	w.exec(`select tidemark.route_set(r, '{"domain": "*"}') from unnest('{dead,out}'::text[]) r`)
+	w.wantRows(domains, "dead_letter_event", "pending")
+	w.rollback()
 	for minutes, status := range map[int]string{2: "warn", 16: "bad"} {
 		w.exec(`update tidemark.pending set next_attempt_at = clock_timestamp() - make_interval(mins => $1)`, minutes)
 		pane(`'pending'`, "pending out "+status+" 1 ")

@@ -25,7 +25,7 @@ with bound as (
     select w.worker, tidemark.closed_gate(w.worker)
     from (select p.worker from waiting p except select c.worker from cursor c) w
 ), dead as materialized (
-    select r.route_code, r.domain, l.n, l.last_failed_at
+    select r.route_code, nullif(r.domain, '*') as domain, l.n, l.last_failed_at
     from tidemark.outbound_route r
     cross join lateral (
         select count(*) as n, max(l.last_failed_at) as last_failed_at
@@ -115,7 +115,7 @@ select 'pending', p.route_code,
        jsonb_build_object('waiting', p.n, 'retried', p.retried, 'overdue_seconds', t.overdue),
        concat_ws('; ', case when r.paused_at is not null then 'paused' end,
                  case when p.n = 10000 then '10000 or more' end),
-       r.domain, null, null
+       nullif(r.domain, '*'), null, null
 from waiting p join tidemark.outbound_route r on r.route_code = p.route_code
 join closed g on g.worker = p.worker
 cross join bound w
