@@ -99,6 +99,39 @@ func TestEmitStrict(t *testing.T) {
 		from tidemark.outbox`, `{"n": 1} k alert batch high public.orders 7 once trace ann 2026-01-02 00:00:00`)
 }
 
+// EV3: a key past its retention that is deleted between the claim, which it refused, and the next statement, is no type that is
+// not registered.
+func TestEmitWhileItsKeyExpires(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s, other := open(t, db, "s"), open(t, db, "other")
+	s.exec(`select tidemark.type_set('shop', 'order')`)
+	s.rewrite("emit", "            earlier :=", "perform pg_advisory_xact_lock_shared(1);\n            earlier :=")
+	s.rewrite("emit_all", "    if strict and unknown is not null", "perform pg_advisory_xact_lock_shared(1);\n    if strict and unknown is not null")
+	const many = `[{"domain": "shop", "type": "order"}, {"domain": "shop", "type": "order", "idempotency_key": "a"}, {"domain": "shop", "type": "order", "idempotency_key": "a"}]`
+	for _, call := range []string{
+		`select tidemark.emit_strict('shop', 'order', idempotency_key => 'a')::text`,
+		`select min(event_id::text) filter (where position = 3) from tidemark.emit_many_strict('` + many + `')`,
+		`select min(event_id::text) from tidemark.emit_arrays_strict('{shop}', '{order}', null, idempotency_keys => '{a}')`,
+	} {
+		s.exec(`delete from tidemark.emit_key`)
+		s.exec(`select tidemark.emit('shop', 'order', idempotency_key => 'a')`)
+		s.exec(`update tidemark.emit_key set created_at = created_at - interval '31 days'`)
+		other.begin()
+		other.exec(`select pg_advisory_xact_lock(1)`)
+		result := later[*string](s, call)
+		other.waitsFor(s)
+		open(t, db, "upkeep").exec(`select tidemark.emit_keys_expire()`)
+		other.commit()
+		if id, err := result(); err != nil || id == nil {
+			t.Errorf("%s: %v, %v", call, id, err)
+		} else {
+			s.wantRows(`select count(*)::text from tidemark.outbox o where o.event_id::text = '`+*id+`'`, "1")
+		}
+		s.wantRows(`select count(*)::text from tidemark.emit_unregistered`, "0")
+	}
+}
+
 // EV3: the same (domain, idempotency_key) twice.
 func TestEmitIsIdempotent(t *testing.T) {
 	t.Parallel()

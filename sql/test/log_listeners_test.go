@@ -2,7 +2,9 @@ package test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -82,6 +84,20 @@ func TestListenersLearnNothingOfRestricted(t *testing.T) {
 	s.exec(`listen tidemark_wake_app`)
 	s.exec(`select tidemark.emit_strict('app', 'secret') from generate_series(1, 3)`)
 	s.wantSignals("app", `{"layer": "event", "event_domain": "app"}`)
+}
+
+// A domain that is not registered wakes nobody, and may be no name of a channel.
+func TestUnregisteredDomainsWakeNobody(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "s")
+	s.exec(`select tidemark.type_set('app', 'made'), tidemark.gate_set('notify.listeners_enabled', true)`)
+	s.exec(`listen tidemark_wake_app`)
+	s.exec(`listen tidemark_wake_apq`)
+	const events = `[{"domain": "app", "type": "made"}, {"domain": "apq", "type": "made"}, {"domain": "%s", "type": "made"}, {"type": "made"%s}]`
+	for _, more := range []string{``, `, "idempotency_key": "k"`} {
+		s.exec(`select * from tidemark.emit_many($1)`, fmt.Sprintf(events, strings.Repeat("é", 60), more))
+	}
+	s.wantSignals("app", `{"layer": "event", "event_domain": "app"}`, `{"layer": "event", "event_domain": "app"}`)
 }
 
 // wantSignals sends itself a last signal, and wants these before it.

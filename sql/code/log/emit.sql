@@ -24,6 +24,7 @@ declare
     at constant timestamptz := clock_timestamp();
     id uuid := tidemark.event_uuid(at);
     login constant name := tidemark.login(quick => true);
+    earlier uuid;
     asleep boolean;
     listeners boolean;
 begin
@@ -33,23 +34,28 @@ begin
 
     if emit.idempotency_key is not null then
         perform tidemark.idempotency_key_check(emit.idempotency_key, '');
-        insert into tidemark.emit_key (domain, idempotency_key, event_id, created_at)
-        select t.domain, emit.idempotency_key, id, at from tidemark.event_type t
-        where t.domain = emit.domain and t.type = emit.type and t.enabled
-          and (not t.restricted or tidemark.domain_check(emit.domain, '', login))
-        on conflict do nothing;
-        if not found then
+        loop
+            insert into tidemark.emit_key (domain, idempotency_key, event_id, created_at)
+            select t.domain, emit.idempotency_key, id, at from tidemark.event_type t
+            where t.domain = emit.domain and t.type = emit.type and t.enabled
+              and (not t.restricted or tidemark.domain_check(emit.domain, '', login))
+            on conflict do nothing;
+            exit when found;
             -- The claim above waited for the transaction that was inserting the same key; a new statement sees the
             -- commit of that transaction.
-            id := (
+            earlier := (
                 select k.event_id from tidemark.emit_key k
                 join tidemark.event_type t on t.domain = k.domain and t.type = emit.type and t.enabled
                 where k.domain = emit.domain and k.idempotency_key = emit.idempotency_key);
-            if id is null then
+            if earlier is not null then
+                return earlier;
+            elsif not exists (select from tidemark.event_type t
+                              where t.domain = emit.domain and t.type = emit.type and t.enabled) then
                 perform tidemark.emit_noted(domain, type, 1);
+                return null;
             end if;
-            return id;
-        end if;
+            -- The key was past its retention, and tidemark.emit_keys_expire deleted it meanwhile: claim it again.
+        end loop;
     end if;
 
     -- One statement checks the registry and the event and inserts the row: this costs half as much as three statements.

@@ -35,6 +35,7 @@ declare
         cardinality(idempotency_keys), cardinality(traces), cardinality(actors), cardinality(occurred_at));
     made uuid[];
     ids uuid[];
+    earlier uuid[];
     unknown integer;
     listeners boolean;
     asleep boolean;
@@ -146,14 +147,18 @@ begin
                                                       format('event %s: ', i.ord)) end
             order by i.ord
         )
-        select array_agg(case when i.registered
-                                   and (i.idempotency_key is null or i.id in (select c.event_id from claimed c))
-                                   then i.id end),
+        select array_agg(case when i.fresh then i.id end),
+               -- A key past its retention may be deleted before the next statement, not for this one.
+               array_agg(case when i.registered and not i.fresh
+                                   then (select k.event_id from tidemark.emit_key k
+                                         where k.domain = i.domain and k.idempotency_key = i.idempotency_key) end),
                array_agg(i.domain), array_agg(i.type), array_agg(i.idempotency_key),
                min(i.ord) filter (where not i.registered),
                (select s.value = 'true' from tidemark.setting s where s.key = 'notify.listeners_enabled')
-        into ids, domains, types, idempotency_keys, unknown, listeners
-        from (select i.ord, i.id, i.domain, i.type, i.idempotency_key, i.registered from input i order by i.ord) i;
+        into ids, earlier, domains, types, idempotency_keys, unknown, listeners
+        from (select i.ord, i.id, i.domain, i.type, i.idempotency_key, i.registered,
+                     i.registered and (i.idempotency_key is null or i.id in (select c.event_id from claimed c)) as fresh
+              from input i order by i.ord) i;
     end if;
 
     -- As in emit: after the numbers are taken.
@@ -188,7 +193,9 @@ begin
     end if;
 
     if asleep or listeners then
-        perform tidemark.wake(array_remove(domains, null), listeners => coalesce(listeners, false));
+        -- Of what is stored: the domain of a type that is not registered may be no name of a channel.
+        perform tidemark.wake(array(select e.domain from unnest(ids, domains) e (id, domain) where e.id is not null),
+                              listeners => coalesce(listeners, false));
     end if;
 
     if array_position(ids, null) is not null then
@@ -199,9 +206,9 @@ begin
         end if;
         -- A new statement sees the keys that other transactions committed while the claim waited.
         ids := array(
-            select coalesce(e.id, k.event_id)
-            from unnest(ids, domains, types, idempotency_keys) with ordinality
-                e (id, domain, type, idempotency_key, ord)
+            select coalesce(e.id, k.event_id, e.earlier)
+            from unnest(ids, earlier, domains, types, idempotency_keys) with ordinality
+                e (id, earlier, domain, type, idempotency_key, ord)
             left join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
             left join tidemark.emit_key k on k.domain = t.domain and k.idempotency_key = e.idempotency_key
             order by e.ord);
