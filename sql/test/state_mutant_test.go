@@ -24,9 +24,9 @@ var unsound = []struct {
 		{"read_outbox", "else tidemark.fence_now() end;", "else early end;"},
 	}, theRead},
 	{"the holes are read before the fence is looked at", theLog, []edit{
-		{"read_outbox", "if closed and b.late < batch_limit then", "if tidemark.fence_closed(c.fence) and b.late < batch_limit then"},
+		{"read_outbox", "case when not closed then", "case when not tidemark.fence_closed(c.fence) then"},
 	}, afterTheRead},
-	{"a full page of late events drops the holes", theLog, []edit{{"read_outbox", "if closed and b.late < batch_limit then", "if closed then"}}, ""},
+	{"a full page of late events drops the holes", theLog, []edit{{"read_outbox", "when b.late < batch_limit then '{}'", "when true then '{}'"}}, ""},
 	{"strict order passes what is open", theStrictLog, []edit{{"read_outbox", "if not isempty(missing) then", "if false then"}}, ""},
 	{"no epoch", theLog, []edit{{"lease_check", "if not found then", "if false then"}}, ""},
 	{"the epoch is read and not locked", theLog, []edit{{"lease_check", "for update;", ";"}}, ""},

@@ -111,3 +111,40 @@ func TestStrictOrderBeginsNow(t *testing.T) {
 	}
 	w.wantRows(decided, "{[1,2)}", "{[3,4)}")
 }
+
+// A full page of late events has looked at the numbers below its last one. One that was rolled back does not keep the page, and with it the worker, for good.
+func TestStrictOrderPassesDeadNumberBelowFullPage(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w, a, b := live(t, db), open(t, db, "a"), open(t, db, "b")
+	w.emit(1)
+	a.begin()
+	a.emit(2)
+	a.rollback()
+	a.begin()
+	for n := 3; n <= 12; n++ {
+		a.emit(n)
+	}
+	w.exec(`select tidemark.worker_set('late', '{"read_order": "strict"}'), tidemark.gate_set('worker.late.enabled', true)`)
+	w.wantRows(`select (holes + fenced)::text from tidemark.worker_cursor where worker = 'late'`, "{[2,13)}")
+	// A second generation, above a number that stays open longer.
+	b.begin()
+	b.emit(13)
+	w.emit(14)
+	a.commit()
+	pass := func() { t.Helper(); w.exec(`select tidemark.route_worker_run('late', 5)`) }
+	decided := `select d.seqs::text from tidemark.decision d join tidemark.worker r on r.id = d.worker_id where r.worker = 'late' order by d.last_seq`
+	pass()
+	w.wantRows(decided, "{[3,8)}")
+	pass()
+	w.wantRows(decided, "{[3,8)}", "{[8,13)}")
+	pass()
+	pass()
+	w.wantRows(decided, "{[3,8)}", "{[8,13)}")
+	b.commit()
+	for range 3 {
+		pass()
+	}
+	w.wantRows(decided, "{[3,8)}", "{[8,13)}", "{[13,15)}")
+	w.wantRows(`select (holes + fenced)::text from tidemark.worker_cursor where worker = 'late'`, "{}")
+}

@@ -175,12 +175,11 @@ begin
         missing := missing - b.seqs;
     end if;
 
-    -- A full batch of late events has not looked at all the holes: none of them is dropped yet.
-    if closed and b.late < batch_limit then
-        b.fenced := '{}';
-    else
-        b.fenced := c.fenced - b.seqs;
-    end if;
+    -- A full batch of late events has looked at the holes up to its last one: those above it stay. Those below it are
+    -- dropped, or strict order would wait for one that was rolled back, and read the same batch for ever.
+    b.fenced := case when not closed then c.fenced - b.seqs
+                     when b.late < batch_limit then '{}'
+                     else c.fenced - int8multirange(int8range(null, upper(b.seqs))) end;
 
     if in_order then
         -- A number that has not appeared although its fence has closed was rolled back: it is not missing any more.
