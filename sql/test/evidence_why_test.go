@@ -93,3 +93,43 @@ func TestWhyFindsTheEventOnce(t *testing.T) {
 	s.wantRows(`select pg_stat_get_xact_function_calls('tidemark.event_seq(uuid)'::regprocedure)::text`, "1")
 	s.exec(`rollback`)
 }
+
+// A number below the watermark that was open when its worker passed is not passed: the worker comes back for it.
+func TestWhyOfLateEvent(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w, a := live(t, db), open(t, db, "a")
+	const why = `select concat_ws(' → ', w.state, regexp_replace(w.sentence, '\d{4}-\S+ \S+,', 'T,'), w.command) from tidemark.outbox o, tidemark.why(o.event_id, 'app') w where o.seq = 1`
+	a.begin()
+	a.emit(1)
+	w.emit(2)
+	w.pass()
+	w.wantRows(`select (fenced @> 1::bigint)::text from tidemark.worker_cursor`, "true")
+	a.commit()
+	w.wantRows(why, "not read → Its worker default has not read it yet: it ran last at T, up to number 2; the event is number 1, which was committed late. → tidemark status")
+	w.exec(`select tidemark.gate_set('routes.enabled', false)`)
+	w.wantRows(why, "not read → Its worker waits for a closed gate: routes.enabled. → tidemark gate open routes.enabled --reason 'tidemark why'")
+	w.exec(`select tidemark.gate_set('routes.enabled', true)`)
+	w.pass()
+	w.wantRows(`select w.state from tidemark.outbox o, tidemark.why(o.event_id, 'app') w where o.seq = 1`, "sent")
+}
+
+// A pass that ends while why looks does not make it say that the event was passed: a replay would deliver it twice.
+func TestWhyBesideAPass(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w, asks := live(t, db), open(t, db, "asks")
+	w.emit(1)
+	w.rewrite("why", "select * into letter from tidemark.dead_letter l", "perform pg_advisory_xact_lock(1);\n    select * into letter from tidemark.dead_letter l")
+	w.exec(`select pg_advisory_lock(1)`)
+	state := later[string](asks, `select w.state from tidemark.outbox o, tidemark.why(o.event_id, 'app') w where o.seq = 1`)
+	w.waitsFor(asks)
+	w.pass()
+	w.wantReceived(1)
+	w.exec(`select pg_advisory_unlock(1)`)
+	got, err := state()
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "state", got, "not read")
+}

@@ -99,6 +99,24 @@ func TestEventsEraseBesideACapturedTable(t *testing.T) {
 	s.wantRows(erase, "2 0")
 }
 
+// Which events a worker of a captured table has to read is asked of those events alone, however long the log is and whatever its statistics say.
+func TestUnreadOfACapturedTableReadsNoMore(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "operator")
+	s.takesOrders()
+	s.exec(`insert into orders values (1), (2)`)
+	s.exec(`select tidemark.emit_strict('app', 'insert', jsonb_build_object('n', n)) from generate_series(1, 10000) n`)
+	for _, statistics := range []string{"old", "new"} {
+		n := s.readsOf("outbox", func() {
+			s.wantRows(`select concat_ws(' ', u.seq, u.worker) from tidemark.log_unread('app', array(select generate_series(1, 2000))) u`, "1 w", "2 w")
+		})
+		if n > 2000 {
+			t.Errorf("%s statistics: %d rows of the log are read for 2000 events", statistics, n)
+		}
+		s.exec(`analyze tidemark.outbox; discard plans`)
+	}
+}
+
 // A row that was deleted and inserted again before it was read is named by two events: it is handed over once, and fails once.
 func TestSourceCapturedTwice(t *testing.T) {
 	t.Parallel()

@@ -33,6 +33,15 @@ begin
     again := format('tidemark route replay %s --from-seq %s --to-seq %2$s --reason ''tidemark why''', code, event.seq);
     gate := tidemark.closed_delivery(route.worker, event.domain, null);
 
+    -- First: what the pass that moved the cursor here left is then seen by the statements below. The other way round,
+    -- an event whose pass ends in between would have been passed, and a replay would deliver it twice.
+    select c.watermark_id::bigint as seq, c.last_run_at,
+           event.seq <= c.watermark_id::bigint and (c.holes + c.fenced) @> event.seq as late
+    into place
+    from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
+    where c.worker = route.worker and c.source = 'outbox'
+      and c.shard = tidemark.shard_of(event.key, event.seq, w.shards);
+
     -- What waits or is on record holds whatever the settings of the route are now.
     select * into waits from tidemark.pending p where p.route_id = route.id and p.seq = event.seq;
     if waits.seq is not null then
@@ -128,17 +137,14 @@ begin
                                event.domain);
             command := format('tidemark worker show %s', tidemark.shell_word(route.worker));
         else
-            select c.watermark_id::bigint as seq, c.holes @> event.seq as hole, c.last_run_at into place
-            from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
-            where c.worker = route.worker and c.source = 'outbox'
-              and c.shard = tidemark.shard_of(event.key, event.seq, w.shards);
-            if coalesce(place.seq, 0) < event.seq or place.hole then
+            if coalesce(place.seq, 0) < event.seq or place.late then
                 state := 'not read';
                 sentence := case
                     when gate is not null then format('Its worker waits for a closed gate: %s.', gate)
                     when place.last_run_at is null then format('Its worker %s has never run.', route.worker)
                     else format('Its worker %s has not read it yet: it ran last at %s, up to number %s; the event is '
-                        'number %s.', route.worker, date_trunc('second', place.last_run_at), place.seq, event.seq) end;
+                                'number %s%s.', route.worker, date_trunc('second', place.last_run_at), place.seq,
+                                event.seq, case when place.late then ', which was committed late' else '' end) end;
                 command := coalesce((tidemark.gate_opening(gate, route.worker, 'tidemark why')).cli, 'tidemark status');
             else
                 state := 'passed';

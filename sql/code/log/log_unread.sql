@@ -25,9 +25,10 @@ begin
     select n.seq, r.worker
     from reader r join unnest(log_unread.numbers) n (seq) on n.seq > r.mark or r.open @> n.seq
     -- The worker of a captured table passes over all other events (tidemark.source_query).
+    -- Not exists: as a part of an or, PostgreSQL 18 reads the whole log for it once, with each payload.
     where r.captured is null
-       or exists (select from tidemark.outbox o
-                  where o.seq = n.seq and o.subject_table = r.captured and o.payload ->> 'operation' = 'insert');
+       or (select o.subject_table = r.captured and o.payload ->> 'operation' = 'insert'
+           from tidemark.outbox o where o.seq = n.seq);
 end
 $$;
 comment on function tidemark.log_unread(text, bigint[]) is
