@@ -74,3 +74,36 @@ func TestOutlookIsBounded(t *testing.T) {
 	w.wantRows(outlook+`('default', 20)`, "all 0 f") // 40 for each of two
 	w.wantRows(outlook+`('default', 21)`, "all 0 t")
 }
+
+// What was committed below the watermark after the worker had passed is delivered by the next pass, and counts: of shards to its own.
+func TestOutlookOfLateEvents(t *testing.T) {
+	t.Parallel()
+	for _, shards := range []int{1, 2} {
+		t.Run(fmt.Sprint(shards), func(t *testing.T) {
+			t.Parallel()
+			db := tidemarktest.NewDB(t)
+			w, a, b := live(t, db), open(t, db, "a"), open(t, db, "b")
+			w.shards(shards)
+			for n, s := range []session{a, b} {
+				s.begin()
+				for m := range 3 {
+					s.emitKey(10*n+m, fmt.Sprint("k", m))
+				}
+			}
+			w.emitKey(7, "k1")
+			w.drainShards(shards)
+			w.wantReceived(7)
+			a.commit()
+			w.emitKey(8, "k1")
+			const outlook = `select concat_ws(' ', coalesce(route_code, 'all'), events, first_seq, last_seq, complete) from tidemark.worker_outlook`
+			w.wantRows(outlook+`('default')`, "all 4 1 8 t", "app 4 1 8 t")
+			w.wantRows(outlook+`('default', 2)`, "all 2 1 2 f", "app 2 1 2 f")
+			w.exec(`select tidemark.gate_set('routes.enabled', false)`)
+			w.wantRows(outlook+`('default')`, "all 4 1 8 t", "app 4 1 8 t")
+			w.exec(`select tidemark.gate_set('routes.enabled', true)`)
+			w.drainShards(shards)
+			w.wantRows(`select count(*)::text from received`, "5")
+			w.wantRows(outlook+`('default')`, "all 0 t")
+		})
+	}
+}
