@@ -189,8 +189,7 @@ comment on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[
     'route: its events are suspects, which are tried with fewer next time, down to the one that is failed, or waits, '
     'by the route''s retry policy, where it was a lock; what comes behind is pending (busy). An event whose target '
     'raises what is not its fault (tidemark.is_transient) waits by that policy too, after a deadlock only where it '
-    'raises it three times in a row. Raises TM009 where a gate or the route was closed meanwhile, 57014 where an '
-    'operator cancels it.';
+    'raises it three times in a row. Raises TM009 where a gate or the route was closed meanwhile.';
 grant execute on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], int8multirange,
                                            boolean, text, text[], timestamptz)
     to tidemark_executor;

@@ -54,12 +54,10 @@ begin
 exception when others or assert_failure or query_canceled then
     get stacked diagnostics code = returned_sqlstate, message = message_text;
     dropped := '{}';
-    -- An operator's cancel has the same code as the timer, and comes earlier.
+    -- Earlier than the timer, 57014 is that of a server behind a foreign table, or an operator's cancel. They look
+    -- alike. Raised on, the former would repeat the pass, with all its routes, for ever.
     late := coalesce(code = '57014' and tidemark.time_left() <= interval '0', false)
         or code = '55P03' and clock_timestamp() - began >= timeout;
-    if code = '57014' and not late then
-        raise;
-    end if;
     -- Class 25 is what a transform gets that writes: the transaction is read-only for it alone.
     if in_transform and not late and (code like '25%' or not tidemark.is_transient(code)) then
         message := format('%s: %s (%s)', coalesce(route.transform, 'columns'), message, code);
@@ -72,7 +70,7 @@ comment on function tidemark.target_call(text, bigint[], jsonb, tidemark.outboun
     'a transform or columns) with search_path path, and what it deferred to the commit; no lock is waited for longer '
     'than the route''s timeout. code is the SQLSTATE with which it failed, or transform_failed, of which nothing '
     'remains then; null: it went well, and dropped are the events that the transform dropped. late: it took too long, '
-    'by statement_timeout (57014: the rest of the client''s statement has no timer) or by timeout (55P03). Where '
-    'an operator cancels the statement, that is raised on.';
+    'by statement_timeout (57014: the rest of the client''s statement has no timer) or by timeout (55P03). What an '
+    'operator cancels while the target runs is the call alone.';
 grant execute on function tidemark.target_call(text, bigint[], jsonb, tidemark.outbound_route, text)
     to tidemark_executor;
