@@ -213,3 +213,34 @@ func TestWorkerHealth(t *testing.T) {
 	w.pass()
 	w.wantRows(health, "default idle - 4 4 0 0 1 1")
 }
+
+// A worker that gets another domain has no evidence for what it read before, nor for a page that it had read and not settled. Later events it owes.
+func TestVerifyKnowsNewDomains(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w := live(t, db)
+	w.exec(`select tidemark.type_set('other', 'tick'), tidemark.type_set('third', 'tick')`)
+	emit := func() {
+		w.exec(`select tidemark.emit_strict(d, 'tick', '{"n": 1}') from unnest(array['test', 'other', 'third']) d`)
+	}
+	w.exec(`select tidemark.worker_set('default', '{"domains": ["test"]}')`)
+	emit()
+	w.exec(`select tidemark.claim('default', 'me', '1 hour'); create table page as select * from tidemark.pass_read('default', 1, 9, null, null, '{}', '{}');
+		select tidemark.worker_set('default', '{"domains": ["test", "other"]}')`)
+	w.wantRows(`select tidemark.pass_settle('default', 1, p.batch::tidemark.batch, p.evidence::tidemark.evidence[], '{}', 1) ->> 'status'
+		from page p where p.batch is not null`, "ran")
+	w.exec(`select tidemark.release('default', 1)`)
+	w.wantRows(complaints)
+	emit()
+	w.pass()
+	w.exec(`select tidemark.worker_set('default', '{"domains": null}')`)
+	w.wantRows(complaints)
+	emit()
+	w.pass()
+	w.wantRows(complaints)
+
+	// What it is given now is owed, and what is taken from it is not.
+	w.exec(`select tidemark.worker_set('default', '{"domains": ["other"]}')`)
+	w.exec(`delete from tidemark.decision where seqs && '{[7,10)}'`)
+	w.wantRows(complaints, "fail W6 event without evidence: worker default: {[8,9)}")
+}

@@ -12,6 +12,7 @@ as $$
 declare
     row_ tidemark.worker;
     was integer;
+    had text[];
 begin
     perform set_config('tidemark.reason', coalesce(worker_set.reason, ''), true);
     perform tidemark.changes_check('worker', worker_set.changes, 'tidemark.worker', array['id', 'worker']);
@@ -48,6 +49,7 @@ begin
                 'null.';
     end if;
     was := row_.shards;
+    had := row_.domains;
     row_ := jsonb_populate_record(row_, changes - 'source' - 'handler');
     if row_.off_peak is not null
         and not exists (select from pg_timezone_names z where z.name = split_part(row_.off_peak, ' ', 2)) then
@@ -71,6 +73,14 @@ begin
     elsif worker_set.starts is not null then
         raise exception using errcode = 'TM005',
             message = format('worker %s reads tables, each from its beginning', row_.worker);
+    end if;
+    if had is not null and (row_.domains <@ had) is not true then
+        -- Of its new domains it has no evidence for what it has read, also in a page under way: tidemark.verify asks for
+        -- none up to here.
+        update tidemark.worker_cursor c
+        set begins_after = greatest(c.begins_after, (select q.last_value - (not q.is_called)::integer
+                                                     from tidemark.outbox_seq_seq q))
+        where c.worker = row_.worker and c.source = 'outbox';
     end if;
     update tidemark.heartbeat h set domain_scope = coalesce(row_.domains, '{}')
     where h.executor_id = any (array(
