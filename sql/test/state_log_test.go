@@ -133,7 +133,7 @@ select id::text, currval('tidemark.outbox_seq_seq') from e`, key).Scan(&i.id, &i
 delete from taken;
 update tidemark.heartbeat set lease_owner = null, lease_until = null where executor_id like 'default%';
 with s as materialized (select (case when is_called then last_value else 0 end)::text as last from tidemark.outbox_seq_seq)
-update tidemark.worker_cursor set watermark_id = s.last, decided_through = s.last, holes = '{}', fenced = '{}', fence = '{}'
+update tidemark.worker_cursor set watermark_id = s.last, decided_through = s.last, rewound_to = null, holes = '{}', fenced = '{}', fence = '{}'
 from s where worker = 'default'`,
 	workers:  logSteps,
 	operator: logOperator,

@@ -5,6 +5,7 @@ package test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -422,21 +423,37 @@ end $$`)
 	}
 }
 
-// CU6: a cursor that is set back by hand reads again, and neither delivers nor records anything twice.
+// CU6: a cursor that is set back by hand is held, also in the middle of a rewind, until an operator accepts a place. It reads again from there, and neither
+// delivers nor records anything twice.
 func TestWatermarkSetBackByHand(t *testing.T) {
 	t.Parallel()
-	db := tidemarktest.NewDB(t)
-	w, a := live(t, db), open(t, db, "a")
-	a.emit(1)
-	a.emit(2)
-	w.pass()
-	w.exec(`update tidemark.worker_cursor set watermark_id = '0'`)
-	a.emit(3)
-	w.pass()
-	w.wantReceived(1, 2, 3)
-	var rows, keys int
-	err := w.conn.QueryRow(t.Context(), `select count(*), count(distinct (idempotency_key, attempt_no)) from tidemark.route_attempt`).Scan(&rows, &keys)
-	if err != nil || rows != 3 || keys != 3 {
-		t.Errorf("%d rows of evidence with %d keys (%v), want 3", rows, keys, err)
+	w := live(t, tidemarktest.NewDB(t))
+	const findings = `select concat_ws(' ', kind, severity, subject) from tidemark.finding where closed_at is null`
+	held := func(back int, left string) {
+		t.Helper()
+		w.exec(`update tidemark.worker_cursor set watermark_id = $1::integer::text`, back)
+		got := w.passLimit(2)
+		equal(t, "pass", got.Status+": "+got.Detail, fmt.Sprintf("held: the watermark is %d, and was left at %s: it was edited by hand, or restored. Accept a place with tidemark.worker_rewind", back, left))
+		w.wantRows(findings, "cursor_watermark_regression high default")
+		w.wantRows(`select tidemark.log_next('default', 0)`, "edited")
+		w.refused("TM012", "was left at "+left, `select tidemark.read_outbox('default', 2)`)
+		w.exec(`select tidemark.worker_rewind('default', $1, 'accepted')`, back)
+		equal(t, "pass", w.passLimit(2).Status, "ran")
+		w.wantRows(findings)
 	}
+	for n := range 6 {
+		w.emit(n + 1)
+	}
+	w.pass()
+	held(1, "6")
+	held(0, "3")
+	w.exec(`select tidemark.worker_rewind('default', 0, 'a test')`)
+	w.emit(7)
+	for range 4 {
+		equal(t, "pass", w.passLimit(2).Status, "ran")
+	}
+	w.wantReceived(1, 2, 3, 4, 5, 6, 7)
+	w.wantRows(`select concat_ws(' ', watermark_id, decided_through, rewound_to) from tidemark.worker_cursor`, "7 7")
+	w.wantRows(`select concat_ws(' ', count(*), count(distinct (idempotency_key, attempt_no))) from tidemark.route_attempt`, "7 7")
+	w.wantRows(allVerified)
 }

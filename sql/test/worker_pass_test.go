@@ -121,7 +121,7 @@ func TestWatermarkEdited(t *testing.T) {
 			w.exec(edit)
 			for range 2 {
 				got := w.pass()
-				if got.Status != "held" || !strings.Contains(got.Detail, "the watermark is 2, and events were decided through 1") {
+				if got.Status != "held" || !strings.Contains(got.Detail, "the watermark is 2, and was left at 1") {
 					t.Errorf("%+v, want it held", got)
 				}
 			}

@@ -39,7 +39,9 @@ begin
         detail := format('leased by %s until %s', beat.lease_owner, beat.lease_until);
     end if;
     -- After the lock, so that it sees what the pass before left.
-    select w.handler, w.shards, c.settles, c.watermark_id, c.decided_through, u.unfinished into at_
+    select w.handler, w.shards, c.settles, c.watermark_id,
+           coalesce(c.rewound_to::text, c.decided_through) as left_at, tidemark.cursor_edited(c) as edited, u.unfinished
+    into at_
     from tidemark.worker w
     join tidemark.worker_cursor c on c.worker = w.worker and c.source = claim.source and c.shard = claim.shard
     cross join lateral tidemark.unfinished(w.id) u
@@ -77,12 +79,10 @@ begin
     settles := at_.settles;
     detail := tidemark.closed_gate(claim.worker);
     status := case when detail is null then 'claimed' else 'closed' end;
-    -- A pass leaves both equal, and a rewind lowers one. A watermark that was edited upwards skips events silently.
-    -- Cursors of tables have their own rule (tidemark.source_plan).
-    if status = 'claimed' and claim.source = 'outbox' and at_.watermark_id::bigint > at_.decided_through::bigint then
+    if status = 'claimed' and at_.edited then
         status := 'held';
-        detail := format('the watermark is %s, and events were decided through %s: it was edited by hand, or restored. '
-            'Accept a place with tidemark.worker_rewind', at_.watermark_id, at_.decided_through);
+        detail := format('the watermark is %s, and was left at %s: it was edited by hand, or restored. Accept a '
+                         'place with tidemark.worker_rewind', at_.watermark_id, at_.left_at);
         perform tidemark.finding_open('cursor_watermark_regression',
                                       tidemark.cursor_name(claim.worker, claim.shard), 'high', detail);
     elsif status = 'claimed' and beat.last_status = 'held' then

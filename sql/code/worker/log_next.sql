@@ -21,8 +21,7 @@ declare
 begin
     return case
         when tidemark.log_gate(log_next.worker, log_next.shard) is not null then 'closed'
-        -- The same rule as in tidemark.claim.
-        when c.watermark_id::bigint > c.decided_through::bigint then 'edited'
+        when tidemark.cursor_edited(c) then 'edited'
         when exists (
             select from tidemark.outbound_route r
             cross join unnest(array[false, true]) k (replay)

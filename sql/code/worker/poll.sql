@@ -51,8 +51,7 @@ begin
                    when a.epoch is null then case
                        when (h.lease_until is null or h.lease_until <= clock_timestamp() or h.lease_owner = poll.owner)
                            and tidemark.closed_gate(a.worker) is null
-                           -- The same rule as in tidemark.claim.
-                           and not (a.source = 'outbox' and c.watermark_id::bigint > c.decided_through::bigint)
+                           and not tidemark.cursor_edited(c)
                            and (a.source <> 'outbox' or w.shards = 1 or (
                                 select s.share > cardinality(array_remove(s.held, a.shard))
                                 from tidemark.shard_share(a.worker, poll.owner) s))

@@ -66,7 +66,7 @@ declare
     seen int8multirange;
 begin
     select w.read_order, w.hole_limit, w.domains, w.shards, k.watermark_id, k.decided_through, k.holes, k.fenced,
-           k.fence,
+           k.fence, coalesce(k.rewound_to::text, k.decided_through) as left_at, tidemark.cursor_edited(k) as edited,
            exists (select from tidemark.outbound_route r
                    where r.worker = w.worker and (r.key_filter is not null or r.payload_filter is not null)) as filters,
            array(select d.domain from tidemark.shut_domains() d) as shut
@@ -76,11 +76,10 @@ begin
     where w.worker = read_outbox.worker;
     mark := c.watermark_id::bigint;
     in_order := c.read_order = 'strict';
-    if mark > c.decided_through::bigint then
+    if c.edited then
         raise exception using errcode = 'TM012',
-            message = format('worker %s: the watermark is %s, and events were decided through %s: it was edited by '
-                             'hand, or restored',
-                             read_outbox.worker, mark, c.decided_through),
+            message = format('worker %s: the watermark is %s, and was left at %s: it was edited by hand, or restored',
+                             read_outbox.worker, mark, c.left_at),
             hint = 'Accept a place with tidemark.worker_rewind.';
     end if;
     if not (after is null) then

@@ -115,6 +115,8 @@ begin
     update tidemark.worker_cursor c
     set watermark_id = case when paged then batch.watermark::text else c.watermark_id end,
         decided_through = greatest(c.decided_through::bigint, batch.watermark)::text,
+        rewound_to = case when not paged then c.rewound_to
+                          when batch.watermark < c.decided_through::bigint then batch.watermark end,
         holes = coalesce(batch.holes, c.holes), fenced = coalesce(batch.fenced, c.fenced),
         fence = coalesce(batch.fence, c.fence),
         last_run_at = case when paged then clock_timestamp() else c.last_run_at end,

@@ -15,8 +15,11 @@ begin
     c := tidemark.worker_start(coalesce(worker_cursor_make.starts, 'now'));
     -- A worker of this name may have been deleted: what it decided stays decided.
     c.decided_through := greatest(c.decided_through::bigint, tidemark.decided_last(worker_cursor_make.worker))::text;
-    insert into tidemark.worker_cursor (worker, source, watermark_id, decided_through, begins_after, fenced, fence)
-    values (worker_cursor_make.worker, 'outbox', c.watermark_id, c.decided_through, c.begins_after, c.fenced, c.fence)
+    c.rewound_to := case when c.watermark_id::bigint < c.decided_through::bigint then c.watermark_id::bigint end;
+    insert into tidemark.worker_cursor (worker, source, watermark_id, decided_through, rewound_to, begins_after, fenced,
+                                        fence)
+    values (worker_cursor_make.worker, 'outbox', c.watermark_id, c.decided_through, c.rewound_to, c.begins_after,
+            c.fenced, c.fence)
     on conflict do nothing;
     made := found;
     insert into tidemark.heartbeat (executor_id) values (tidemark.executor_id(worker_cursor_make.worker, 'outbox', 0))

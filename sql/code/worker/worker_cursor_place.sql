@@ -18,9 +18,11 @@ begin
             hint = 'To read again what it has read: tidemark.worker_rewind. To send it again: tidemark.route_replay.';
     end if;
     c := tidemark.worker_start(worker_cursor_place.starts);
+    c.decided_through :=
+        greatest(c.decided_through::bigint, tidemark.decided_last(worker_cursor_place.worker))::text;
     update tidemark.worker_cursor k
-    set watermark_id = c.watermark_id,
-        decided_through = greatest(c.decided_through::bigint, tidemark.decided_last(k.worker))::text,
+    set watermark_id = c.watermark_id, decided_through = c.decided_through,
+        rewound_to = case when c.watermark_id::bigint < c.decided_through::bigint then c.watermark_id::bigint end,
         begins_after = c.begins_after, holes = c.holes, fenced = c.fenced, fence = c.fence,
         updated_at = clock_timestamp()
     where k.worker = worker_cursor_place.worker and k.source = 'outbox';

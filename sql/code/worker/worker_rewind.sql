@@ -37,8 +37,10 @@ begin
     -- The worker meets the open numbers above the new watermark again as it reads on.
     update tidemark.worker_cursor c
     set watermark_id = least(c.watermark_id::bigint, to_seq)::text,
-        -- lower: the watermark was edited by hand
+        -- Lower: the watermark was edited by hand.
         decided_through = greatest(c.decided_through::bigint, least(c.watermark_id::bigint, to_seq))::text,
+        rewound_to = case when least(c.watermark_id::bigint, to_seq) < c.decided_through::bigint
+                          then least(c.watermark_id::bigint, to_seq) end,
         holes = c.holes * int8multirange(int8range(null, to_seq + 1)),
         fenced = c.fenced * int8multirange(int8range(null, to_seq + 1)),
         begins_after = least(c.begins_after, to_seq), dealt_through = null,

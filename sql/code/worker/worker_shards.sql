@@ -37,7 +37,7 @@ begin
     select count(*)::integer as shards, min(c.watermark_id::bigint) as low, max(c.decided_through::bigint) as high,
            max(c.dealt_through) as dealt, min(c.begins_after) as begins,
            coalesce(range_agg(c.holes), '{}') + coalesce(range_agg(c.fenced), '{}') as open,
-           max(c.watermark_id::bigint) as far, bool_or(c.watermark_id::bigint > c.decided_through::bigint) as edited,
+           max(c.watermark_id::bigint) as far, bool_or(tidemark.cursor_edited(c)) as edited,
            bool_or(c.watermark_id::bigint < c.decided_through::bigint and c.dealt_through is null) as rewound,
            jsonb_agg(jsonb_build_object('shard', c.shard, 'watermark', c.watermark_id) order by c.shard) as places
     into was from tidemark.worker_cursor c where c.worker = w.worker and c.source = 'outbox';
@@ -67,16 +67,17 @@ begin
             jsonb_build_object('shards', worker_shards.shards, 'watermark', low));
     -- The next read notes a fence for what is open (tidemark.read_outbox).
     update tidemark.worker_cursor c
-    set watermark_id = low::text, decided_through = was.high::text, begins_after = was.begins,
+    set watermark_id = low::text, decided_through = was.high::text,
+        rewound_to = case when low < was.high then low end, begins_after = was.begins,
         dealt_through = case when was.far > low then greatest(was.far, was.dealt) else was.dealt end,
         holes = open, fenced = '{}', fence = '{}', updated_at = clock_timestamp()
     where c.worker = w.worker and c.source = 'outbox';
     select c.* into model from tidemark.worker_cursor c
     where c.worker = w.worker and c.source = 'outbox' and c.shard = 0;
     insert into tidemark.worker_cursor (worker, source, shard, watermark_id, decided_through, begins_after,
-                                        dealt_through, holes, paused_at, last_run_at, metadata)
+                                        dealt_through, rewound_to, holes, paused_at, last_run_at, metadata)
     select w.worker, 'outbox', n, model.watermark_id, model.decided_through, model.begins_after, model.dealt_through,
-           model.holes, model.paused_at, model.last_run_at, model.metadata
+           model.rewound_to, model.holes, model.paused_at, model.last_run_at, model.metadata
     from generate_series(was.shards, worker_shards.shards - 1) n;
     insert into tidemark.heartbeat (executor_id, domain_scope)
     select tidemark.executor_id(w.worker, 'outbox', n), coalesce(w.domains, '{}')
