@@ -62,8 +62,9 @@ end
 $$;
 comment on function tidemark.worker_outlook(text, integer) is
     'A preview for a worker of the log: the effects on the events that it has not read (of each shard those above its '
-    'watermark, and late ones below) if its gates were open. First (route_code null) the number of events, then for each route how many '
-    'events it claims, with their outcome: pending (delivered, or of a paused route kept until it is resumed), '
+    'watermark, and late ones below) if its gates were open. First (route_code null) the number of events, then for '
+    'each route how many events it claims, with their outcome: pending (delivered, or of a paused route kept until it '
+    'is resumed), '
     'disabled or dry_run (recorded, and not delivered later unless tidemark.route_replay sends '
     'them). waiting: deliveries of the route that already wait. Looks at the first most events (1 to 1000000, default '
     '10000) for each shard of the worker, from the lowest watermark on, and counts up to most of them and as many '

@@ -75,8 +75,8 @@ begin
             message = format('worker %s reads tables, each from its beginning', row_.worker);
     end if;
     if had is not null and (row_.domains <@ had) is not true then
-        -- Of its new domains it has no evidence for what it has read, also in a page under way: tidemark.verify asks for
-        -- none up to here.
+        -- Of its new domains it has no evidence for what it has read, also in a page under way: tidemark.verify asks
+        -- for none up to here.
         update tidemark.worker_cursor c
         set begins_after = greatest(c.begins_after, (select q.last_value - (not q.is_called)::integer
                                                      from tidemark.outbox_seq_seq q))
