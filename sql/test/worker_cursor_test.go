@@ -173,8 +173,8 @@ func TestHolesAreReadAgainAfterTheFenceClosed(t *testing.T) {
 		t.Parallel()
 		got := run(t, func(w session) {
 			w.rewrite("read_outbox", theFenceCheck, "")
-			w.rewrite("read_outbox", "if closed and b.late",
-				"perform pg_advisory_xact_lock(1); closed := tidemark.fence_closed(c.fence);\n    if closed and b.late")
+			w.rewrite("read_outbox", "b.fenced := case when not closed",
+				"perform pg_advisory_xact_lock(1); closed := tidemark.fence_closed(c.fence);\n    b.fenced := case when not closed")
 		})
 		if len(got) != 1 {
 			t.Errorf("received %v: the unsound form should have lost event 1", got)
