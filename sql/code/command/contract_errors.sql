@@ -1,5 +1,6 @@
 -- The counterpart of tidemark.contract_unchecked. Not tidemark.payload_error, which runs in each emit, names the first
--- error only, and is kept cheap.
+-- error only, and is kept cheap. A keyword with a value that it cannot have is left to the daemon: a schema that raised
+-- would stop the commands of all services.
 create or replace function tidemark.contract_errors(document jsonb, schema jsonb, pointer text default '')
 returns setof text
 language plpgsql immutable parallel safe
@@ -32,7 +33,7 @@ begin
         return next format('%s: type: found %s, wanted %s', place, kind, wanted);
         return;
     end if;
-    if schema ? 'enum' then
+    if jsonb_typeof(schema -> 'enum') = 'array' then
         if not exists (select from jsonb_array_elements(schema -> 'enum') e where e = document) then
             return next format('%s: enum: wanted one of %s', place, left((schema -> 'enum')::text, 200));
         end if;
