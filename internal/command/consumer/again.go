@@ -50,7 +50,15 @@ func (s *session) release(ctx context.Context) {
 			s.still(at, w.err)
 			continue
 		case p != nil && p.fits(w):
-			s.fetchAgain(at, start{})
+			end, _ := p.last()
+			switch kept, err := s.remains(ctx, at, p); {
+			case err != nil: // asked again
+			case kept < end.Offset:
+				s.lose(at, p, kept)
+				return
+			default:
+				s.fetchAgain(at, start{})
+			}
 			continue
 		case p != nil: // what became of it, the next session finds out, when no pass is under way
 			s.end(fmt.Errorf("partition %d of %s: %w", at.partition, at.topic, p.failure()))
@@ -96,7 +104,7 @@ func (s *session) refetch() {
 	first, then := map[string]map[int32]kgo.EpochOffset{}, map[string]map[int32]kgo.EpochOffset{}
 	var begin []func()
 	for at, from := range again {
-		next, goOn := from.next, func() { s.start(at, from) }
+		next, goOn := kgo.EpochOffset{Epoch: -1, Offset: from.next}, func() { s.start(at, from) }
 		if p := s.part(at); p != nil {
 			end, held := p.last()
 			if !held {
@@ -109,8 +117,8 @@ func (s *session) refetch() {
 		if first[at.topic] == nil {
 			first[at.topic], then[at.topic] = map[int32]kgo.EpochOffset{}, map[int32]kgo.EpochOffset{}
 		}
-		first[at.topic][at.partition] = kgo.EpochOffset{Epoch: -1, Offset: next + 1}
-		then[at.topic][at.partition] = kgo.EpochOffset{Epoch: -1, Offset: next}
+		first[at.topic][at.partition] = kgo.EpochOffset{Epoch: -1, Offset: next.Offset + 1}
+		then[at.topic][at.partition] = next // with the epoch by which the client finds that another leader lacks what is before
 		begin = append(begin, goOn)
 	}
 	// The client does nothing for an offset that it takes for its own. Both come before the partitions are fetched.

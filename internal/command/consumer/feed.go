@@ -25,6 +25,7 @@ type feed struct {
 	mu      sync.Mutex
 	begin   int64 // no record from here on is missing
 	end     int64 // offset after the last record
+	epoch   int32 // of the leader that took in the last record before end; -1: not known
 	high    int64 // the partition's
 	records []fetched
 	bytes   int // of the records
@@ -68,7 +69,7 @@ func (f *feed) add(p kgo.FetchPartition) {
 		if r.Offset < f.end {
 			continue
 		}
-		f.end = r.Offset + 1
+		f.end, f.epoch = r.Offset+1, r.LeaderEpoch
 		if !r.Attrs.IsControl() {
 			one := fetched{r, at}
 			f.records = append(f.records, one)
@@ -160,11 +161,11 @@ func (f *feed) failure() error {
 	return f.err
 }
 
-// last is the offset after all that was fetched, and whether it is not fetched now.
-func (f *feed) last() (end int64, held bool) {
+// last is where all that was fetched ends, and whether it is not fetched now.
+func (f *feed) last() (end kgo.EpochOffset, held bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.end, f.held
+	return kgo.EpochOffset{Epoch: f.epoch, Offset: f.end}, f.held
 }
 
 // fits tells whether the partition goes on where fetching does: it may have been made again, have lost its end, or have records that come
@@ -214,7 +215,10 @@ func (f *feed) drop(next int64) {
 	}
 	clear(f.records[:n])
 	f.records = f.records[n:]
-	f.begin, f.end = next, max(f.end, next)
+	f.begin = next
+	if next > f.end {
+		f.end, f.epoch = next, -1
+	}
 	f.throttle()
 }
 

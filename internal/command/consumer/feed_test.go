@@ -80,7 +80,7 @@ func TestFeedThatFails(t *testing.T) {
 		}
 		f.add(record(5)) // behind what the client has passed over
 		f.Settled(1)
-		if end, held := f.last(); !paused || !held || end != 1 || len(f.records) != 0 || f.failure() == nil {
+		if end, held := f.last(); !paused || !held || end.Offset != 1 || len(f.records) != 0 || f.failure() == nil {
 			t.Errorf("paused %v, at %d", paused, end)
 		}
 		if err := f.Place("T", 3); err != nil { // an operator has passed over what is broken
@@ -117,7 +117,7 @@ func TestFeedThatFails(t *testing.T) {
 		_ = f.fail(errors.New("it is broken"))
 		f.retry()
 		f.add(record(3))
-		if end, held := f.last(); f.failure() != nil || held || end != 4 {
+		if end, held := f.last(); f.failure() != nil || held || end.Offset != 4 {
 			t.Errorf("at %d: %v", end, f.failure())
 		}
 	})

@@ -3,6 +3,8 @@ package consumer_test
 import (
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -39,4 +41,46 @@ func TestConsumerOfALeaderWithoutTheEnd(t *testing.T) {
 	w.eventually(made, "1", "2", "3", "4")
 	w.eventually(held)
 	w.eventually(offsets, "kafka:"+w.topic+"/0 4")
+}
+
+// CM7: the leader changes so after a partition could not be fetched for a while, and was asked for anew from where it was read to.
+func TestConsumerOfALeaderWithoutTheEndAfterAFailure(t *testing.T) {
+	t.Parallel()
+	for name, asks := range map[string]bool{"the client asks": true, "what the client asks is taken back": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newService(t)
+			cluster := w.brokers(2, 1, w.topic)
+			w.send(0, w.make("a", 1), w.make("b", 2), w.make("c", 3))
+			w.run()
+			w.eventually(made, "1", "2", "3")
+			broken := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: w.topic, Count: -1, Err: kerr.TopicAuthorizationFailed})
+			w.wantTrouble(kerr.TopicAuthorizationFailed.Message)
+			hits := broken.Hits()
+			until(t, "it is asked for again", func() bool { return broken.Hits() >= hits+2 })
+			cluster.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(asked kmsg.Request) (kmsg.Response, error, bool) {
+				cluster.KeepControl()
+				answer := asked.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
+				topic := kmsg.NewOffsetForLeaderEpochResponseTopic()
+				topic.Topic = w.topic
+				partition := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+				partition.LeaderEpoch, partition.EndOffset = 0, 1
+				if byClient := asked.(*kmsg.OffsetForLeaderEpochRequest).Topics[0].Partitions[0].CurrentLeaderEpoch >= 0; byClient != asks {
+					partition = kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+					partition.ErrorCode = kerr.NotLeaderForPartition.Code
+				}
+				topic.Partitions = append(topic.Partitions, partition)
+				answer.Topics = append(answer.Topics, topic)
+				return answer, nil, true
+			})
+			if err := cluster.MoveTopicPartition(w.topic, 0, 1-cluster.LeaderFor(w.topic, 0)); err != nil {
+				t.Fatal(err)
+			}
+			broken.Remove()
+			w.send(0, w.make("d", 4))
+			w.eventually(`select detail from tidemark.finding where kind = 'command_partition_held' and closed_at is null`,
+				"the next offset is 3, and Kafka has lost the records from 1 on that were read: others may have their offsets now")
+			w.eventually(made, "1", "2", "3")
+		})
+	}
 }

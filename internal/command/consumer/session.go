@@ -95,7 +95,7 @@ type part struct {
 func (s *session) start(at place, from start) {
 	s.stop([]place{at})
 	read := reader{topic: at.topic, topicID: from.topicID, service: serviceOf(at.topic, s.o.Topics), cluster: s.o.Cluster}
-	f := &feed{topicID: from.topicID, most: s.o.InFlight, begin: from.next, end: from.next, woken: make(chan struct{}, 1)}
+	f := &feed{topicID: from.topicID, most: s.o.InFlight, begin: from.next, end: from.next, epoch: -1, woken: make(chan struct{}, 1)}
 	f.read = func(r fetched) (store.Call, bool) { return s.judge(read, r, f) }
 	f.pause = func(pause bool) {
 		one := map[string][]int32{at.topic: {at.partition}}
@@ -292,7 +292,7 @@ func (s *session) unfetchable(at place, err error) {
 		s.o.Log.WarnContext(s.ctx, "cannot fetch a partition", "topic", at.topic, "partition", at.partition, "error", err)
 	}
 	if lost, ok := errors.AsType[*kgo.ErrDataLoss](err); ok {
-		s.lose(at, p, lost)
+		s.lose(at, p, lost.ResetTo)
 	}
 }
 
