@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -43,6 +44,14 @@ func TestCommandPartitionLost(t *testing.T) {
 	s.exec(`select tidemark.command_seek('events', 0, 9, 'what came after them is not needed')`)
 	look(fine)
 
+	// A leader that ends before the cursor is not taken back by what comes later at these offsets.
+	at(30)
+	look("the next offset is 30, and the partition has 0 to 20: records are lost, or the topic is another")
+	equal(t, "held later", one[string](executor.session, `select coalesce(held, '') from tidemark.command_partition('events', 0, 'T', 0, 40)`),
+		"the next offset is 30, and Kafka has lost the records from 20 on that were read: others may have their offsets now")
+	s.exec(`select tidemark.command_seek('events', 0, 9, 'they are read')`)
+	look(fine)
+
 	lost("T", 9)
 	look(fine)
 	at(12)
@@ -80,4 +89,64 @@ func TestCommandPartitionLostBesideAPass(t *testing.T) {
 	p.claim()
 	p.wantPass(`ran 2 {"processed": 1}`, "batch", p.record(1, "b", `{"id": 2}`, `{}`))
 	equal(t, "later", look(), "")
+}
+
+// CM4, CM5, CM7: after an operator has named the first offset that was lost, other records have these offsets. They are none that were read
+// before: each has its answer or its dead letter, and those of the lost ones stay.
+func TestCommandAfterALoss(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := serve(t, db).partition()
+	executor := login(t, db, "executor", "tidemark_executor")
+	forged := func(offset int64, value string) string {
+		return fmt.Sprintf(`{"topic": "events", "topic_id": "T", "partition": 3, "offset": %d, "via": "acl", "service": %q, "raw": {"value": %q}, "refused": {"code": "identity.signature_invalid", "message": "forged"}}`, offset, p.name, value)
+	}
+	letters := func(want ...string) {
+		t.Helper()
+		p.wantRows(`select concat_ws(' ', l.error_code, r."offset", r.idempotency_key, encode(r.value, 'base64')) from tidemark.dead_letter l join tidemark.command_record r on r.id = l.item_id::bigint
+			where r.idempotency_key is null order by r.id`, want...)
+	}
+	failed := func(want ...string) {
+		t.Helper()
+		p.wantRows(`select concat_ws(' ', l.error_code, r."offset", r.idempotency_key) from tidemark.dead_letter l join tidemark.command_record r on r.id = l.item_id::bigint
+			where r.idempotency_key is not null order by r.id`, want...)
+	}
+	first := []string{p.record(0, "kept", `{"id": 1}`, `{}`), forged(1, "AAAA"), forged(2, "AAAA"), p.record(3, "a", `{"id": 2}`, `{}`)}
+	p.wantPass(`ran 4 {"rejected": 2, "processed": 2}`, "batch", first...)
+	fails := p.record(4, "fails", `{"id": 1}`, `{}`)
+	p.wantPass(`ran 5 {"failed_terminal": 1}`, "alone", fails)
+	letters("identity.signature_invalid 1 AAAA", "identity.signature_invalid 2 AAAA")
+	failed("sql.constraint 4 fails")
+
+	// The same records again are silent.
+	p.place(0)
+	p.wantPass(`ran 4 {"rejected": 2, "redelivered": 2}`, "batch", first...)
+	p.wantPass(`ran 5 {"redelivered": 1}`, "batch", fails)
+	letters("identity.signature_invalid 1 AAAA", "identity.signature_invalid 2 AAAA")
+
+	for _, told := range []bool{false, true} {
+		if told {
+			executor.exec(`select tidemark.command_partition_lost('events', 3, 'T', 1)`)
+			p.exec(`select tidemark.command_seek('events', 3, 1, 'the first that was lost')`)
+			p.wantRows(`select "offset"::text from tidemark.command_record where topic_id is not null`)
+			p.exec(`select tidemark.command_partition('events', 3, 'T', 0, 100)`)
+			p.claim()
+		}
+		p.place(1)
+		value, id, key := "BBBB", 5, "b"
+		if told {
+			value, id, key = "CCCC", 6, "c"
+		}
+		p.wantPass(`ran 2 {"rejected": 1}`, "batch", forged(1, value))
+		p.wantPass(`ran 3 {"processed": 1}`, "batch", p.record(2, key, fmt.Sprintf(`{"id": %d}`, id), `{}`))
+		// The key of the command that was lost there, for another one: never silent.
+		p.wantPass(`ran 4 {"failed_terminal": 1}`, "batch", p.record(3, "a", fmt.Sprintf(`{"id": %d}`, id), `{}`))
+		p.wantPass(`ran 5 {"failed_terminal": 1}`, "alone", p.record(4, key+"fails", `{"id": 1}`, `{}`))
+	}
+	letters("identity.signature_invalid 1 AAAA", "identity.signature_invalid 2 AAAA", "identity.signature_invalid 1 BBBB", "identity.signature_invalid 1 CCCC")
+	failed("sql.constraint 4 fails", "idempotency.key_reused 3 a", "sql.constraint 4 bfails", "idempotency.key_reused 3 a", "sql.constraint 4 cfails")
+	// Each that failed can be replayed, of one offset all.
+	p.exec(`delete from app.invoice where id = 1`)
+	equal(t, "replayed", p.replay(`reason => 'the invoice is gone', failed => true, code => 'sql.constraint'`), `{"runs_again": 3}`)
+	p.wantRows(`select r."offset"::text || ' ' || count(*) from tidemark.command_record r where r.topic_id is not null group by r."offset" order by r."offset"`, "1 1", "3 1", "4 1")
 }

@@ -13,14 +13,14 @@ declare
 begin
     select m.* into strict claim from tidemark.command_claim m
     where m.service = call ->> 'service' and m.idempotency_key = call ->> 'idempotency_key';
-    if (claim.topic_id, claim.partition, claim."offset")
-       = (call ->> 'topic_id', (call ->> 'partition')::integer, (call ->> 'offset')::bigint) then
-        return tidemark.command_document(call, 'redelivered', claim.error_code, claim.error_message,
-            claim.processed_at, claim.result, claim.attempts, claim.event_id, claim.state);
     -- The fingerprint has the tenant.
-    elsif encode(claim.fingerprint, 'hex') = call ->> 'fingerprint' and claim.producer = call ->> 'producer' then
-        return tidemark.command_document(call, 'duplicate', claim.error_code, claim.error_message, claim.processed_at,
-            claim.result, claim.attempts, claim.event_id, claim.state);
+    if encode(claim.fingerprint, 'hex') = call ->> 'fingerprint' and claim.producer = call ->> 'producer' then
+        return tidemark.command_document(
+            call, case when (claim.topic_id, claim.partition, claim."offset")
+                            = (call ->> 'topic_id', (call ->> 'partition')::integer, (call ->> 'offset')::bigint)
+                            then 'redelivered' else 'duplicate' end,
+            claim.error_code, claim.error_message, claim.processed_at, claim.result, claim.attempts, claim.event_id,
+            claim.state);
     end if;
     -- Never the result of the other command.
     perform tidemark.command_letter(call, code, message, null, 1, null);

@@ -33,6 +33,12 @@ begin
     into next_offset, known, kept
     from tidemark.worker_cursor c
     where c.worker = 'commands' and c.source = feed and c.shard = command_partition.partition;
+    if known = command_partition.topic_id and next_offset > end_offset then
+        -- Also when there are others at these offsets.
+        perform tidemark.command_partition_lost(command_partition.topic, command_partition.partition, known,
+                                                end_offset);
+        kept := least(kept, end_offset);
+    end if;
     held := case
         when known <> command_partition.topic_id then format(
             'the topic was deleted and made again: it has the id %s and the offsets %s to %s, and was read to offset '

@@ -8,13 +8,14 @@ as $$
 declare
     feed constant text := 'kafka:' || command_seek.topic;
     was bigint;
+    known jsonb;
 begin
     if coalesce(btrim(reason), '') = '' or next_offset is null or next_offset < 0 then
         raise exception using errcode = 'TM005',
             message = 'a partition is not set to another offset without a reason, nor to a negative offset';
     end if;
     perform tidemark.lease_end('commands', feed, command_seek.partition);
-    select c.watermark_id::bigint into was from tidemark.worker_cursor c
+    select c.watermark_id::bigint, c.metadata into was, known from tidemark.worker_cursor c
     where c.worker = 'commands' and c.source = feed and c.shard = command_seek.partition for update;
     if not found then
         raise exception using errcode = 'TM004',
@@ -25,6 +26,10 @@ begin
     set watermark_id = next_offset::text, decided_through = next_offset::text,
         metadata = c.metadata - array['topic_id', 'kept'], updated_at = clock_timestamp()
     where c.worker = 'commands' and c.source = feed and c.shard = command_seek.partition;
+    -- What Kafka has lost is at no offset any more. Others have, or will have, these.
+    update tidemark.command_record r set topic_id = null
+    where r.topic_id = known ->> 'topic_id' and r.partition = command_seek.partition
+      and r."offset" >= (known ->> 'kept')::bigint;
     insert into tidemark.audit (action, object, reason, before, after)
     values ('command_seek', 'worker_cursor commands', command_seek.reason,
             jsonb_build_object('source', feed, 'shard', command_seek.partition, 'next_offset', was),
