@@ -191,7 +191,8 @@ type Commands struct {
 	// The consumer group. Default, also if empty: tidemark- and the name of the database.
 	Group string `yaml:"group"`
 
-	// The name of the Kafka cluster, which signatures cover. Default, also if empty: that of connection.
+	// The name of the Kafka cluster, which signatures cover. Set it where producers sign: what is signed for a cluster of the
+	// same name, with a key that is registered here too, is taken. Default, also if empty: that of connection.
 	Cluster string `yaml:"cluster"`
 
 	// The topic that the results go to. With .* at the end each service has its own, which ends in its name. Default:

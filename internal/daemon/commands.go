@@ -40,7 +40,7 @@ func (d *Daemon) newConsumer() (*consumer.Consumer, error) {
 			}
 			return kafkaOptions(connection).Client()
 		},
-		Topics: c.Topics, Group: c.GroupName(d.pool.Config().ConnConfig.Database), Cluster: c.ClusterName(),
+		Topics: c.Topics, Group: c.GroupName(d.pool.Config().ConnConfig.Database), Cluster: c.ClusterName(), Unnamed: c.Cluster == "",
 		Slots: d.slots, Batch: c.Batch, InFlight: c.InFlight, Lease: d.config.Lease, Log: d.options.Log, Observe: d.metrics.command,
 		Worker: func(topic string, partition int) worker.Options {
 			return d.workerOptions(store.CommandWorker, d.metrics.of(store.CommandWorker, store.CommandSource(topic), partition))

@@ -190,6 +190,7 @@ type CommandTopic struct {
 	There    bool   `json:"there"`
 	KeepsMS  *int64 `json:"keeps_ms,omitempty"`  // for how long it keeps records; negative: without end; nil: not known
 	OwnTimes bool   `json:"own_times,omitempty"` // its producers set the times of records
+	Unnamed  bool   `json:"unnamed,omitempty"`   // its cluster has no name but that of a connection, which others may have too
 }
 
 // CommandUncompiled is a command whose schema of payloads does not compile.

@@ -312,7 +312,13 @@ func TestCommandSetup(t *testing.T) {
 	look(`[{"topic": "t", "service": "S", "there": true, "keeps_ms": 3456000000}, {"topic": "u", "service": "other", "there": true, "keeps_ms": 3456000000}]`, `[]`, "t: "+long)
 	look(`[{"topic": "all", "there": true, "keeps_ms": -1}]`, `[]`, "all: "+strings.Replace(long, "for 40 days", "without end", 1))
 	look(`[{"topic": "all", "there": true, "keeps_ms": 9223372036854775807}]`, `[]`, "all: "+strings.Replace(long, "for 40 days", "without end", 1))
+	look(`[{"topic": "all", "there": true, "unnamed": true}]`, `[]`)
 	s.exec(`select tidemark.producer_key_add('k', $1, 'shop', '{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}', valid_until => '2100-01-01')`, s.name)
+	const unnamed = `[{"topic": "t", "service": "S", "there": true, "unnamed": true}, {"topic": "all", "there": true, "unnamed": true}]`
+	look(unnamed, `[]`, "all: commands.cluster is not set, so signatures name the connection: what is signed for a topic of this name in another cluster, for example of staging, is taken here if its key is registered here too")
+	s.exec(`select tidemark.setting_set('commands.shared_topic', 'refuse', 'test')`)
+	look(unnamed, `[]`)
+	s.exec(`select tidemark.setting_set('commands.shared_topic', 'signed', 'test')`)
 	const times = "all: producers set the times of records (message.timestamp.type is CreateTime): with a key that has expired, one can sign a record of an earlier time"
 	look(fine, `[]`, times)
 	look(fine, `[{"service": "S", "command": "charge", "command_version": 1, "digest": "of another", "problem": "it is bad"}]`, times)

@@ -188,7 +188,7 @@ func (h *harness) commandsConfiguration() string {
 	if !h.withCommands() {
 		return ""
 	}
-	return fmt.Sprintf("connections: {main: {kind: kafka, brokers: [%q]}}\ncommands: {connection: main}\n", h.commanding.broker.addr)
+	return fmt.Sprintf("connections: {main: {kind: kafka, brokers: [%q]}}\ncommands: {connection: main, cluster: main}\n", h.commanding.broker.addr)
 }
 
 // place writes down the cursors of the partitions until ctx is done.

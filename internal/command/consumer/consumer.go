@@ -20,12 +20,13 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/worker"
 )
 
-// Options are what a consumer needs. All are required but Slots.
+// Options are what a consumer needs. All are required but Slots and Unnamed.
 type Options struct {
 	Client  func() ([]kgo.Opt, error) // how to connect
 	Topics  []string                  // names; one that ends in ".*" is every topic that begins so, each of one service
 	Group   string
 	Cluster string // name of the cluster, as signatures have it
+	Unnamed bool   // Cluster is the name of a connection, which other clusters may have, too
 
 	ServerSide bool       // the brokers assign the partitions (KIP-848)
 	Registry   *sr.Client // of schemas; nil: records are JSON alone

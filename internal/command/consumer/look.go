@@ -64,7 +64,7 @@ func (s *session) configured(ctx context.Context, admin *kadm.Client, names []st
 		return nil, err
 	}
 	for _, name := range names {
-		t := store.CommandTopic{Topic: name, Service: serviceOf(name, s.o.Topics), There: true}
+		t := store.CommandTopic{Topic: name, Service: serviceOf(name, s.o.Topics), There: true, Unnamed: s.o.Unnamed}
 		if one, err := settings.On(name, nil); err == nil {
 			has := map[string]string{}
 			for _, c := range one.Configs {

@@ -12,9 +12,9 @@ begin
             -- More than a hundred years is without end, and may be more than an interval holds.
             select t.topic, nullif(t.service, '') as service, coalesce(t.there, false) as there,
                    case when t.keeps_ms > 3155760000000 then -1 else t.keeps_ms end as keeps_ms,
-                   coalesce(t.own_times, false) as own_times
+                   coalesce(t.own_times, false) as own_times, coalesce(t.unnamed, false) as unnamed
             from jsonb_to_recordset(topics)
-                t (topic text, service text, there boolean, keeps_ms bigint, own_times boolean)
+                t (topic text, service text, there boolean, keeps_ms bigint, own_times boolean, unnamed boolean)
         )
         select t.topic as subject, case
             when not t.there and t.service is not null and exists (
@@ -39,6 +39,12 @@ begin
                     select from tidemark.producer_key p where p.valid_until is not null and p.revoked_at is null)
                 then 'producers set the times of records (message.timestamp.type is CreateTime): with a key that has '
                      'expired, one can sign a record of an earlier time'
+            when t.unnamed and t.service is null and exists (
+                select from tidemark.setting s where s.key = 'commands.shared_topic' and s.value = 'signed')
+                and exists (select from tidemark.producer_key p where p.revoked_at is null)
+                then 'commands.cluster is not set, so signatures name the connection: what is signed for a topic of '
+                     'this name in another cluster, for example of staging, is taken here if its key is registered '
+                     'here too'
             end as detail
         from topic t
         left join lateral (
@@ -63,7 +69,8 @@ end
 $$;
 comment on function tidemark.command_setup(jsonb, jsonb) is
     'Opens the finding command_setup for each topic of commands that is missing, that keeps records for longer than '
-    'claims are kept, or where the time of a signed record is its producer''s; and for each command whose schema of '
-    'payloads does not compile. Closes the others. topics: [{"topic", "service", "there", "keeps_ms", "own_times"}], '
-    'of what the brokers say; uncompiled: [{"service", "command", "command_version", "digest", "problem"}].';
+    'claims are kept, where the time of a signed record is its producer''s, or where signatures do not name the '
+    'cluster; and for each command whose schema of payloads does not compile. Closes the others. topics: [{"topic", '
+    '"service", "there", "keeps_ms", "own_times", "unnamed"}], of what the brokers and the configuration say; '
+    'uncompiled: [{"service", "command", "command_version", "digest", "problem"}].';
 grant execute on function tidemark.command_setup(jsonb, jsonb) to tidemark_executor;
