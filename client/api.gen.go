@@ -1068,6 +1068,12 @@ type NewKey struct {
 
 	// Tenants Only for these tenants; * is all; none: those of the allowlist.
 	Tenants []string `json:"tenants,omitempty"`
+
+	// ValidFrom Not for records before; none: now.
+	ValidFrom *time.Time `json:"valid_from,omitempty"`
+
+	// ValidUntil Not for records of this time or later; none: no end.
+	ValidUntil *time.Time `json:"valid_until,omitempty"`
 }
 
 // None defines model for None.

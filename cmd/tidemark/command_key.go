@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -70,18 +71,22 @@ func commandKeyAdd() cli.Command {
 	var k store.ProducerKey
 	var file string
 	var tenants, commands []string
+	var until time.Time
 	return cli.Command{
 		Use: "add KID", Short: "Register a producer's public key (Ed25519)", Role: "tidemark_admin", Reason: cli.MayGiveReason,
 		Long: `Register a producer's public key, a JWK with "kty": "OKP", "crv": "Ed25519" and "x". A file with a private key is
 refused. A kid is used once: for a new key of the same producer choose another, and revoke the old one when nothing signed with
-it is on its way any more.`,
-		Example: "  tidemark command key add shop-1 --service billing --producer web-shop --public-key shop-1.jwk",
+it is on its way any more. The times of records, as the brokers have them, decide whether a key was valid.`,
+		Example: `  tidemark command key add shop-1 --service billing --producer web-shop --public-key shop-1.jwk
+  tidemark command key add shop-2 --service billing --producer web-shop --public-key shop-2.jwk --valid-until 2027-01-31T00:00:00Z`,
 		Flags: func(flags *pflag.FlagSet) {
 			flags.StringVar(&k.Service, "service", "", "service whose commands it may sign (required)")
 			flags.StringVar(&k.Producer, "producer", "", "whose key it is (required)")
 			flags.StringVar(&file, "public-key", "", "`FILE` with the JWK (required)")
 			flags.StringSliceVar(&tenants, "tenants", nil, "only for these tenants; * is all; default: those of the allowlist")
 			flags.StringSliceVar(&commands, "commands", nil, "only for these commands; default: those of the allowlist")
+			flags.TimeVar(&k.ValidFrom, "valid-from", time.Time{}, []string{time.RFC3339}, "not for records before this `TIME`, as RFC 3339; default: now")
+			flags.TimeVar(&until, "valid-until", time.Time{}, []string{time.RFC3339}, "not for records of this `TIME` or later; default: no end")
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
 			if k.Service == "" || k.Producer == "" || file == "" {
@@ -95,6 +100,9 @@ it is on its way any more.`,
 				return fmt.Errorf("%s is not a JWK: a JSON object with kty, crv and x", file)
 			}
 			k.KID, k.PublicKey, k.Tenants, k.Commands = s.Arg(0), text, tenants, commands
+			if !until.IsZero() {
+				k.ValidUntil = &until
+			}
 			added, err := cli.InTx(ctx, s, func(db *store.DB) (store.ProducerKey, error) { return db.ProducerKeyAdd(ctx, k, s.Reason) })
 			if err != nil {
 				return err

@@ -58,6 +58,8 @@ type NewKey struct {
 	PublicKey map[string]json.RawMessage `json:"public_key" doc:"A JWK: kty OKP, crv Ed25519, and x. One with a private key is refused."`
 	Tenants   []string                   `json:"tenants,omitempty" doc:"Only for these tenants; * is all; none: those of the allowlist."`
 	Commands  []string                   `json:"commands,omitempty" doc:"Only for these commands; none: those of the allowlist."`
+	From      time.Time                  `json:"valid_from,omitzero" doc:"Not for records before; none: now."`
+	Until     *time.Time                 `json:"valid_until,omitempty" doc:"Not for records of this time or later; none: no end."`
 	Reason    string                     `json:"reason" minLength:"1" maxLength:"1024" doc:"Why, for the audit."`
 }
 
@@ -164,6 +166,7 @@ func (s *server) commands() {
 			}
 			return db.ProducerKeyAdd(ctx, store.ProducerKey{
 				KID: b.KID, Service: in.Service, Producer: b.Producer, PublicKey: key, Tenants: b.Tenants, Commands: b.Commands,
+				ValidFrom: b.From, ValidUntil: b.Until,
 			}, b.Reason)
 		})
 }
