@@ -99,7 +99,7 @@ func commandLint() cli.Command {
 		Use: "lint DIR", Short: "Check a service's bundle without a database: names, schemas, their versions, examples", Needs: cli.Nothing,
 		Long: `Check a service's bundle without a database, for the CI of the service and of its producers: service.yaml, the schemas
 (closed, JSON Schema 2020-12), each schema version against all before it, and the examples against the schemas. Each problem is
-a line FILE:LINE:COLUMN: PROBLEM; the exit status is 1 if there is one.
+a line FILE:LINE:COLUMN: PROBLEM; the exit status is 1 if there is one. A line that begins with note: is about a keyword that checks nothing.
 
 With -o json the output is one object, which also holds the whole contract: keep it as a file, and compare a later bundle with
 it (tidemark command diff --against FILE).`,
@@ -124,6 +124,9 @@ it (tidemark command diff --against FILE).`,
 				return cli.ExitWith(cli.StatusFailed, fmt.Errorf("the bundle %s has %s", s.Arg(0), cli.Count(len(problems), "problem")))
 			}
 			if !s.JSON {
+				for _, note := range b.Notes {
+					s.Line("note: %s", path.Join(filepath.ToSlash(s.Arg(0)), note.String()))
+				}
 				s.Line("service %s: %s, checksum %s: no problems", b.Service, cli.Count(len(b.Commands), "command"), b.Checksum[:12])
 			}
 			return nil

@@ -34,6 +34,7 @@ type Bundle struct {
 	Commands       []Command  `json:"commands"`
 	Checksum       string     `json:"checksum"` // of all files
 	Scripts        []Script   `json:"-"`        // files of sql/ in the order of their names, without those of statements
+	Notes          []Problem  `json:"-"`        // what is sound, and may not do what it looks like
 }
 
 // Script is a file of sql/.
@@ -80,7 +81,7 @@ func Read(dir string) (*Bundle, []Problem, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &reader{yamlReader{file: "service.yaml", problems: problems}, files, map[string]bool{"service.yaml": true}}
+	r := &reader{yamlReader{file: "service.yaml", problems: problems}, files, map[string]bool{"service.yaml": true}, nil}
 	b := r.service()
 	for i := range b.Commands {
 		r.schemas(&b.Commands[i])
@@ -91,7 +92,7 @@ func Read(dir string) (*Bundle, []Problem, error) {
 	if len(b.Commands) > 0 { // else service.yaml could not be read, and nothing belongs to anything
 		r.unused()
 	}
-	b.Checksum = checksum(files)
+	b.Checksum, b.Notes = checksum(files), r.notes
 	slices.SortStableFunc(r.problems, func(a, b Problem) int {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
 	})
@@ -166,6 +167,7 @@ type reader struct {
 	yamlReader
 	files map[string][]byte
 	used  map[string]bool
+	notes []Problem
 }
 
 func (r *reader) service() *Bundle {

@@ -64,6 +64,9 @@ func (r *reader) family(c *Command, kind string, breaks func(older, newer *contr
 		if schema == nil {
 			continue
 		}
+		for _, at := range schema.Formats() {
+			r.notes = append(r.notes, Problem{File: name, Text: at + ": is only a note, which nothing checks: give a pattern as well"})
+		}
 		for older, before := range all[:version-1] {
 			if before == nil {
 				continue

@@ -50,6 +50,18 @@ func Compile(text json.RawMessage) (*Schema, []string) {
 	return &Schema{text, root, compiled}, nil
 }
 
+// Formats are the places of the keyword format, as JSON pointers: in 2020-12 it is a note, and nothing checks it.
+func (s *Schema) Formats() []string { return formats("", s.root) }
+
+func formats(pointer string, schema any) (found []string) {
+	members, _ := schema.(map[string]any)
+	if _, given := members["format"]; given {
+		found = append(found, pointer+"/format")
+	}
+	children(pointer, members, func(at, _ string, child any) { found = append(found, formats(at, child)...) })
+	return found
+}
+
 const draft2020 = "https://json-schema.org/draft/2020-12/schema"
 
 var (
