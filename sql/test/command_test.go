@@ -355,7 +355,31 @@ func TestCommandSwitches(t *testing.T) {
 // CM6: what an error means is told by its SQLSTATE: the effect is rolled back first, then the failure is recorded.
 func TestCommandFailures(t *testing.T) {
 	t.Parallel()
-	s := serve(t, tidemarktest.NewDB(t))
+	wantFailures(t, serve(t, tidemarktest.NewDB(t)))
+}
+
+// CM6: also where the server's messages are not English.
+func TestCommandFailuresInAnotherLanguage(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	abroad := false
+	for _, locale := range []string{"de_DE.UTF-8", "fr_FR.UTF-8", "es_ES.UTF-8", "ja_JP.UTF-8"} {
+		if _, err := db.Pool.Exec(t.Context(), fmt.Sprintf(`alter database %s set lc_messages = %q`, db.Name, locale)); err != nil {
+			continue // the machine does not have it
+		}
+		_, err := db.Connect(t).Exec(t.Context(), `select from nothing`)
+		if abroad = err != nil && !strings.Contains(err.Error(), "does not exist"); abroad {
+			break
+		}
+	}
+	if !abroad {
+		t.Skip("this server has English messages only: TIDEMARK_TEST_URL may name one that was started where a locale such as de_DE.UTF-8 is")
+	}
+	wantFailures(t, serve(t, db))
+}
+
+func wantFailures(t *testing.T, s *service) {
+	t.Helper()
 	s.command("charge", `{"terminal": ["XX777"], "timeout": "100 ms"}`)
 	for _, c := range []struct{ sql, want, message string }{
 		{`insert into app.invoice values (1, 0)`, "failed_terminal sql.constraint", "a constraint of the database is violated (cents_is_positive)"},
