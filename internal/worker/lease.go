@@ -28,7 +28,7 @@ const (
 )
 
 var (
-	errFenced    = errors.New("another instance has taken the cursor")
+	errFenced    = errors.New("another instance has taken the cursor, or the server is another one since")
 	errLeaseOver = errors.New("the lease could not be renewed in time")
 )
 

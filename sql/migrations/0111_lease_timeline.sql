@@ -5,7 +5,8 @@ set local role tidemark_owner;
 
 alter table tidemark.heartbeat add column lease_timeline text;
 comment on column tidemark.heartbeat.lease_timeline is
-    'The timeline of the server on which the lease was taken. On another one the lease is over: what its owner has read may not be in the log.';
+    'The cluster and the timeline on which the lease was taken (tidemark.timeline). On another one the lease is over: what its owner has read may not be in the log.';
 update tidemark.heartbeat
-set lease_timeline = pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8)
+set lease_timeline = (select c.system_identifier from pg_catalog.pg_control_system() c) || '/'
+    || pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8)
 where lease_owner is not null;

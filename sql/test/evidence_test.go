@@ -284,13 +284,30 @@ func TestLeaseEndsWithTheTimeline(t *testing.T) {
 	db := tidemarktest.NewDB(t)
 	w := live(t, db)
 	w.emit(1)
+	const settle = `select tidemark.settle('default', $1, b, '{}', '{}', settle_no => $2) from tidemark.read_outbox('default', 10) b`
+	const another = `the server is another one since`
 	epoch := one[int64](w, `select epoch from tidemark.claim('default', 'me', '10 seconds')`)
-	settle := `select tidemark.settle('default', $1, b, '{}', '{}') from tidemark.read_outbox('default', 10) b`
-	w.exec(`update tidemark.heartbeat set lease_timeline = '00000000'`)
-	w.refused("TM011", "the server is another one since", settle, epoch)
-	w.refused("TM011", "the server is another one since", `select tidemark.lease_hold('default', $1)`, epoch)
+	w.exec(`update tidemark.heartbeat set lease_timeline = '1/00000000'`)
+	w.refused("TM011", another, settle, epoch, 1)
+	w.refused("TM011", another, `select tidemark.lease_hold('default', $1)`, epoch)
+	w.refused("TM011", another, `select from tidemark.pass_read('default', $1, 10, null, null, null, null)`, epoch)
 	w.wantRows(`select watermark_id from tidemark.worker_cursor`, "0")
-	epoch = one[int64](w, `select epoch from tidemark.claim('default', 'me', '10 seconds')`)
-	w.exec(settle, epoch)
+
+	// The promoted standby lacks the claim: its number is given to nobody else.
+	w.exec(`update tidemark.heartbeat set lease_epoch = $1, lease_owner = null, lease_until = null`, epoch-1)
+	w.exec(`select tidemark.claim('default', 'you', '10 seconds')`)
+	w.refused("TM011", another, settle, epoch, 1)
+	for range 2 { // the second is another worker's, or shard's
+		epoch = one[int64](w, `select epoch from tidemark.claim('default', 'you', '10 seconds')`)
+		w.exec(`update tidemark.heartbeat set lease_timeline = '1/00000000'`)
+	}
+	w.wantRows(`select concat_ws(' ', object, before ->> 'timeline') from tidemark.audit where action = 'server_changed'`, "installation 1/00000000")
+
+	// So is a lease whose last settle is missing, as on a server that was put back without a new timeline.
+	epoch = one[int64](w, `select epoch from tidemark.claim('default', 'you', '10 seconds')`)
+	w.refused("TM011", "the server has lost it", settle, epoch, 2)
+	w.exec(settle, epoch, 1)
 	w.wantRows(`select watermark_id from tidemark.worker_cursor`, "1")
+	w.refused("TM011", "the server has lost it", settle, epoch, 3)
+	w.exec(settle, epoch, 2)
 }

@@ -70,7 +70,7 @@ func TestExecutorsSwitchOffRoutesOfTheirLease(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
 	super := live(t, db)
-	super.exec(`select tidemark.worker_set('other')`)
+	super.exec(`select tidemark.worker_set('other'), tidemark.gate_set('worker.other.enabled', true)`)
 	executor := login(t, db, "executor", "tidemark_executor")
 	gone := `select tidemark.route_gone($1, $2, (select id from tidemark.outbound_route where route_code = 'app'), 'http_410')`
 	other := one[int64](executor.session, `select epoch from tidemark.claim('other', 'test', interval '1 minute')`)

@@ -456,4 +456,13 @@ func TestWatermarkSetBackByHand(t *testing.T) {
 	w.wantRows(`select concat_ws(' ', watermark_id, decided_through, rewound_to) from tidemark.worker_cursor`, "7 7")
 	w.wantRows(`select concat_ws(' ', count(*), count(distinct (idempotency_key, attempt_no))) from tidemark.route_attempt`, "7 7")
 	w.wantRows(allVerified)
+
+	// While a page is under way.
+	w.emit(8)
+	epoch := one[int64](w, `select epoch from tidemark.claim('default')`)
+	w.exec(`create temp table page as select b from tidemark.read_outbox('default', 10) b`)
+	w.exec(`update tidemark.worker_cursor set watermark_id = '3'`)
+	w.wantRows(fmt.Sprintf(`select tidemark.settle('default', %d, b, '{}', '{}') ->> 'status' from page`, epoch), "held")
+	w.wantRows(findings, "cursor_watermark_regression high default")
+	w.wantRows(`select watermark_id from tidemark.worker_cursor`, "3")
 }

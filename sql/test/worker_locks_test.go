@@ -23,6 +23,7 @@ func TestWorkerSetBesideAPass(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
 	w, operator, eye := hooked(t, db), open(t, db, "operator"), open(t, db, "eye")
+	w.exec(`select tidemark.claim('default')`)
 	w.begin()
 	w.exec(`select tidemark.lease_check('default', ` + theEpoch + `)`)
 	set := later[int](operator, `select page_size from tidemark.worker_set('default', '{"page_size": 100}')`)

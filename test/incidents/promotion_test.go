@@ -133,6 +133,10 @@ func (p *promotion) delivers() {
 			p.t.Errorf("%s is in the log and was not delivered", id)
 		}
 	}
+	if got := p.value(`select concat((select count(*) from tidemark.audit where action = 'server_changed'), ' ',
+		(select string_agg(kind, ' ') from tidemark.finding where kind = 'cursor_lease_conflict'))`); got != "1 " {
+		p.t.Errorf("on record: %s", got)
+	}
 	if failed := p.value(`select coalesce(string_agg("check" || ' ' || detail, '; '), '') from tidemark.verify() where status = 'fail'`); failed != "" {
 		p.t.Error(failed)
 	}

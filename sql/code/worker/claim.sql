@@ -94,6 +94,12 @@ begin
         -- paused can settle nothing.
         -- The same update beats: each pass from SQL begins here.
         beat.lease_epoch := beat.lease_epoch + 1;
+        if beat.lease_timeline <> tidemark.timeline() then
+            -- The server may lack the last claims of the one before it: their epochs must not be given again, nor those
+            -- that another standby gives. Receivers see rising ones.
+            beat.lease_epoch := beat.lease_epoch + ((1 + random()) * (1 << 20))::bigint;
+            perform tidemark.server_note(beat.lease_timeline);
+        end if;
         update tidemark.heartbeat h
         set lease_epoch = beat.lease_epoch, lease_timeline = tidemark.timeline(), lease_owner = claim.owner,
             lease_until = clock_timestamp() + claim.lease,

@@ -11,7 +11,7 @@ as $$
 begin
     if not exists (select from tidemark.heartbeat h
                    where h.executor_id = tidemark.executor_id(pass_payload.worker, 'outbox', pass_payload.shard)
-                     and h.lease_epoch = pass_payload.epoch) then
+                     and h.lease_epoch = pass_payload.epoch and h.lease_timeline = tidemark.timeline()) then
         perform tidemark.lease_check(pass_payload.worker, pass_payload.epoch, 'outbox', pass_payload.shard); -- raises
     end if;
     return coalesce((

@@ -45,12 +45,13 @@ declare
     tries integer := 0;
 begin
     perform tidemark.flush_on_commit();
-    select w.id, w.shards, h.lease_epoch as epoch, u.unfinished into me
+    select w.id, w.shards, h.lease_epoch as epoch, h.lease_timeline = tidemark.timeline() as here, u.unfinished
+    into me
     from tidemark.worker w
     join tidemark.heartbeat h on h.executor_id = tidemark.executor_id(w.worker, 'outbox', pass_read.shard)
     cross join lateral tidemark.unfinished(w.id) u
     where w.worker = pass_read.worker;
-    if me.epoch is distinct from pass_read.epoch then
+    if me.epoch is distinct from pass_read.epoch or me.here is not true then
         perform tidemark.lease_check(pass_read.worker, pass_read.epoch, 'outbox', pass_read.shard); -- raises
     end if;
     gate := case when me.shards = 1 then tidemark.closed_gate(pass_read.worker)

@@ -56,7 +56,8 @@ begin
                                 select s.share > cardinality(array_remove(s.held, a.shard))
                                 from tidemark.shard_share(a.worker, poll.owner) s))
                        then 'free' else 'waits' end
-                   when h.lease_epoch <> a.epoch or h.lease_owner is distinct from poll.owner then 'fenced'
+                   when h.lease_epoch <> a.epoch or h.lease_owner is distinct from poll.owner
+                       or h.lease_timeline <> tidemark.timeline() then 'fenced'
                end as lease, a.known,
                -- Count before the look: what is counted later makes the next poll look again.
                case when a.source <> 'outbox' and a.epoch is not null and poll.known is not null

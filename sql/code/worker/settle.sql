@@ -32,7 +32,8 @@ begin
     perform tidemark.lease_check(settle.worker, settle.epoch, 'outbox', settle.shard);
     -- In a statement after the lock, so that it sees what the settle before left. alone: routes with events that wait,
     -- or have their own story.
-    select w.id, c.settles, c.watermark_id::bigint as watermark, c.last_run_summary ? 'blocked_by' as was_blocked,
+    select w.id, c.settles, c.watermark_id::bigint as watermark, tidemark.cursor_edited(c) as edited,
+           c.last_run_summary ? 'blocked_by' as was_blocked,
            array(
                select e.route_id from unnest(evidence) e where e.outcome in ('pending', 'failed')
                union all
@@ -42,7 +43,7 @@ begin
     from tidemark.worker w
     join tidemark.worker_cursor c on c.worker = w.worker and c.source = 'outbox' and c.shard = settle.shard
     where w.worker = settle.worker;
-    if me.settles >= settle_no or batch.watermark < me.watermark then
+    if settle_no <> me.settles + 1 or batch.watermark < me.watermark or me.edited and paged then
         refusal := tidemark.settle_refusal(settle.worker, batch.watermark, settle_no, settle.shard);
         if refusal is not null then
             return jsonb_build_object('status', refusal);

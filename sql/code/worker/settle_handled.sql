@@ -1,4 +1,5 @@
--- Not a security definer, like tidemark.pass_settle.
+-- Not a security definer, like tidemark.pass_settle. What is due inside by now waits for the next page: no timer would end
+-- it here.
 create or replace function tidemark.settle_handled(
     worker text,
     epoch bigint,
@@ -16,7 +17,8 @@ declare
     refusal text;
     gate text;
 begin
-    refusal := tidemark.pass_settle(worker, epoch, batch, evidence, results, settle_no, shard) ->> 'status';
+    refusal := tidemark.settle(worker, epoch, batch, coalesce(evidence, '{}'), coalesce(results, '{}'),
+                               settle_no => settle_no, shard => shard) ->> 'status';
     if refusal <> 'ran' then
         raise exception using errcode = 'TM012', message = refusal;
     end if;
@@ -29,9 +31,9 @@ end
 $$;
 comment on function tidemark.settle_handled(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[],
                                             bigint, integer, integer[]) is
-    'tidemark.pass_settle in the transaction of handlers in a Go program, whose commit may follow in the same round '
+    'tidemark.settle in the transaction of handlers in a Go program, whose commit may follow in the same round '
     'trip: what forbids the commit is an error. Asks for the gates once more, at its end. '
     'Raises TM009 with what has closed since the page was read (tidemark.closed_switch), TM012 with the status of '
-    'tidemark.pass_settle where that recorded nothing, and TM011.';
+    'tidemark.settle where that recorded nothing, and TM011.';
 grant execute on function tidemark.settle_handled(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[],
                                                   bigint, integer, integer[]) to tidemark_executor;

@@ -47,6 +47,19 @@ begin
         perform tidemark.finding_close(worker_finding.kind, worker_finding.subject);
     else
         if worker_finding.kind = 'cursor_lease_conflict' then
+            if exists (
+                select from tidemark.heartbeat h
+                where h.executor_id in (worker_finding.subject,
+                                        tidemark.executor_id(worker_finding.subject, 'outbox', 0))
+                  and h.lease_timeline <> tidemark.timeline())
+                or exists (
+                    select from tidemark.audit a
+                    where a.object = 'installation' and a.action = 'server_changed'
+                      and a.at > clock_timestamp() - interval '10 minutes')
+            then
+                -- The lease ended with the server that it was taken on.
+                return;
+            end if;
             -- The subject is the worker, or one cursor of it.
             select format(', reported by pid %s, application "%s", user %s; %s', pg_backend_pid(),
                           current_setting('application_name'), tidemark.login(),

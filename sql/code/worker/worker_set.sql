@@ -82,7 +82,10 @@ begin
                                                      from tidemark.outbox_seq_seq q))
         where c.worker = row_.worker and c.source = 'outbox';
     end if;
-    update tidemark.heartbeat h set domain_scope = coalesce(row_.domains, '{}')
+    -- A page under way was read without its new domains: it is read again.
+    update tidemark.heartbeat h
+    set domain_scope = coalesce(row_.domains, '{}'),
+        lease_epoch = h.lease_epoch + (had is not null and (row_.domains <@ had) is not true)::integer
     where h.executor_id = any (array(
         select tidemark.executor_id(row_.worker, 'outbox', n) from generate_series(0, row_.shards - 1) n));
     return query
