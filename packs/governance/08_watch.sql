@@ -118,11 +118,13 @@ as $$
 #variable_conflict use_column
 declare
     readers text;
+    was_watched boolean;
 begin
     if coalesce(btrim(unwatch.reason), '') = '' then
         raise exception using errcode = 'TM005', message = 'unwatching a table needs a reason';
     end if;
-    lock table governance.watched in share row exclusive mode;
+    -- Also governance.bring_in may be about to let a worker read the source.
+    lock table governance.watched, governance.old_outbox in share row exclusive mode;
     select string_agg(distinct c.worker, ', ') into readers
     from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
     where c.source = unwatch.source and w.handler_ref like 'governance.%';
@@ -133,10 +135,9 @@ begin
     end if;
     perform set_config('tidemark.reason', unwatch.reason, true);
     delete from governance.watched w where w.source = unwatch.source;
-    if not found then
-        delete from governance.old_outbox o where o.source = unwatch.source;
-    end if;
-    if not found then
+    was_watched := found;
+    delete from governance.old_outbox o where o.source = unwatch.source;
+    if not (was_watched or found) then
         raise exception using errcode = 'TM004', message = format('governance does not watch "%s"', unwatch.source),
             hint = 'See: select source from governance.watched union select source from governance.old_outbox;';
     end if;
@@ -146,3 +147,22 @@ comment on function governance.unwatch(text, text) is
     'Undoes governance.watch, and governance.bring_in, for a source that none of the pack''s workers reads any more. '
     'The table, the source and the candidates stay. Raises TM004, TM005 (no reason, or workers still read the source: '
     'the message names them).';
+
+do $$
+declare
+    t record;
+begin
+    -- In an installation from before governance.watch refused it.
+    for t in
+        select format('%I.%I', o.schema_name, o.table_name) as name,
+               string_agg(w.source, ', ' order by w.source) as sources
+        from governance.watched w join tidemark.source o on o.source = w.source
+        group by o.schema_name, o.table_name
+        having count(distinct (w.kind, w.collection_column, w.entity_column, w.address_column, o.id_column)) > 1
+    loop
+        raise warning 'table % is watched with more than one meaning, as %: the workers apply one of them to all rows',
+            t.name, t.sources
+            using hint = 'Take away those that are wrong: select governance.unwatch(''SOURCE'', ''REASON'');';
+    end loop;
+end
+$$;

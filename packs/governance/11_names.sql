@@ -103,7 +103,9 @@ from tidemark.route_attempt a;
 comment on view source_names.iu_route_attempt is 'S0, S1: tidemark.route_attempt.';
 
 create or replace view source_names.iu_route_dead_letter with (security_invoker = true) as
-select l.id, w.worker as worker_name, r.route_code, coalesce(l.event_snapshot ->> 'domain', r.domain) as event_domain,
+select l.id, w.worker as worker_name, r.route_code,
+       -- A route of all domains says nothing of the event.
+       coalesce(l.event_snapshot ->> 'domain', nullif(r.domain, '*')) as event_domain,
        l.event_id as event_ref, l.event_snapshot, l.error_code, l.error_detail, l.attempts, l.first_failed_at,
        l.last_failed_at, l.idempotency_key, l.resolved_at, l.resolution
 from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id

@@ -1,12 +1,17 @@
 package governance_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/packs"
 )
 
 // refused demands an error with this code, message and hint.
@@ -84,6 +89,73 @@ func TestUnwatch(t *testing.T) {
 	g.exec(`select tidemark.worker_source_remove('old_events_in', 'old_events_in', 'over'), governance.unwatch('old_events_in', 'over');
 		select tidemark.source_delete('old_events_in', 'over'), tidemark.worker_delete('old_events_in', 'over')`)
 	g.want(0, `select count(*) from governance.old_outbox`)
+
+	// A source of both is taken away from both.
+	g.exec(`select governance.watch('old_events', 'change', '{"collection": "event_subject_table", "entity": "event_subject_ref"}', '{"source": "both", "safety": "clock", "timestamp_column": "created_at"}');
+		select governance.bring_in('old_events', source => '{"source": "both"}');
+		select tidemark.worker_source_remove(worker, 'both', 'over') from tidemark.worker_cursor where source = 'both';
+		select governance.unwatch('both', 'over'), tidemark.source_delete('both', 'over')`)
+	g.want(0, `select (select count(*) from governance.watched where source = 'both') + (select count(*) from governance.old_outbox)`)
+}
+
+// A source that a worker begins to read meanwhile is not taken from it.
+func TestUnwatchWaitsForBringIn(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.exec(strings.ReplaceAll(oldOutbox, "event_outbox", "old_events"))
+	g.exec(`select governance.bring_in('old_events')`)
+	g.exec(`select tidemark.worker_source_remove('old_events_in', 'old_events_in', 'over')`)
+	g.exec(`begin`)
+	g.exec(`select governance.bring_in('old_events')`)
+	done := g.blocked(g.Connect(t), `select governance.unwatch('old_events_in', 'over')`)
+	g.exec(`commit`)
+	var refused *pgconn.PgError
+	if err := <-done; !errors.As(err, &refused) || refused.Code != "TM005" {
+		t.Errorf("got %v", err)
+	}
+	g.want("old_events_in old_events_in", `select concat_ws(' ', c.worker, o.source) from tidemark.worker_cursor c full join governance.old_outbox o using (source) where o.source is not null or c.worker = 'old_events_in'`)
+}
+
+// An install warns of an installation in which a table has two meanings already.
+func TestInstallWarnsOfTwoMeanings(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	pack, found, err := packs.Find("governance")
+	if err != nil || !found {
+		t.Fatal(found, err)
+	}
+	config := g.Pool.Config().ConnConfig.Copy()
+	var warnings []string
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		if n.Severity == "WARNING" {
+			warnings = append(warnings, n.Message)
+		}
+	}
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	again := func() {
+		t.Helper()
+		warnings = nil
+		if err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+			_, err := store.New(tx).InstallPack(t.Context(), pack.Name, pack.Version, pack.Checksum, pack.SQL)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.exec(`select governance.watch('birth_registry', 'birth', source => '{"source": "again", "filter": "id > 1"}')`)
+	again()
+	if len(warnings) > 0 {
+		t.Error(warnings)
+	}
+	g.exec(`update governance.watched set address_column = null where source = 'again'`)
+	again()
+	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "table public.birth_registry is watched with more than one meaning, as again, birth_registry:") {
+		t.Error(warnings)
+	}
 }
 
 // The SQL of the README takes the pack away, and it can be installed again.
@@ -104,11 +176,19 @@ func TestTakeItAway(t *testing.T) {
 	if !found || !sql {
 		t.Fatal("the README does not say how")
 	}
+	// A row that failed waits, and a disabled worker does not try it again.
+	g.exec(`alter table birth_registry alter entity_code drop not null; insert into birth_registry (collection_name) values ('c')`)
+	g.drain("gov_backfill_sweep")
+	g.exec(`select tidemark.gate_set('worker.' || worker || '.enabled', false) from tidemark.worker where handler_ref like 'governance.%'`)
+	g.refused(section, "TM005", "rows of source birth_registry that failed and wait", "")
+	g.exec(`select tidemark.pending_discard('pack removed', worker => w.worker, source => p.source, item_id => p.item_id)
+		from tidemark.pending_row p join tidemark.worker w on w.id = p.worker_id`)
+	g.exec(`select tidemark.dead_letter_discard(l.id, 'pack removed') from tidemark.dead_letter l where l.resolved_at is null`)
 	g.exec(section)
 	g.want("0 0 0", `select concat_ws(' ', (select count(*) from pg_namespace where nspname in ('governance', 'source_names')),
 		(select count(*) from tidemark.source where source <> 'outbox' and source not like 'kafka:%'), (select count(*) from tidemark.pack))`)
 	g.want(0, `select count(*) from tidemark.worker where worker like 'gov%' or worker like 'old%'`)
-	g.want(3, `select count(*) from birth_registry`)
+	g.want(4, `select count(*) from birth_registry`)
 	// Nothing of it is left in a trigger.
 	g.exec(`select tidemark.finding_open('cursor_lag', 'default', 'warning', 'late')`)
 	install(t, g.DB)

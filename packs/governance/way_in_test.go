@@ -272,5 +272,7 @@ func TestSourceNames(t *testing.T) {
 		select 'k', r.worker_id, r.id, e.seq, e.event_id, '{"domain": "iu"}', 'x' from e, r`)
 	g.want("iu made", `select concat_ws(' ', p.event_domain, p.event_type_hint) from source_names.event_pending p where p.entity_table = 'tidemark.outbox'`)
 	g.want("iu", `select l.event_domain from source_names.iu_route_dead_letter l where l.route_code = 'all'`)
+	g.exec(`update tidemark.dead_letter set event_snapshot = '{}' where idempotency_key = 'k'`)
+	g.want("<nil>", `select l.event_domain from source_names.iu_route_dead_letter l where l.route_code = 'all'`)
 	g.want("dead_letter_event none, pending none", `select string_agg(concat_ws(' ', q.source, coalesce(q.domain, 'none')), ', ' order by q.source) from source_names.v_queue_health q where q.subject = 'all'`)
 }
