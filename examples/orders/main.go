@@ -81,8 +81,8 @@ func (s service) put(w http.ResponseWriter, r *http.Request) {
 
 var errTaken = errors.New("another order has this id")
 
-// take may be called again with the same order: it stores one order and one event, and returns the event. It returns errTaken if the id
-// has an order with other contents.
+// take may be called again with the same order: it stores one order and one event, and returns the event, which
+// is empty for an order from before the column event_id. It returns errTaken if the id has an order with other contents.
 func (s service) take(ctx context.Context, o order) (event string, err error) {
 	payload, err := json.Marshal(o)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s service) take(ctx context.Context, o order) (event string, err error) {
 		}
 		if tag.RowsAffected() == 0 {
 			// No second event: an idempotency key is forgotten after a time, the order's row is not.
-			err := tx.QueryRow(ctx, `select event_id from orders where id = $1 and (customer, cents) = ($2, $3)`,
+			err := tx.QueryRow(ctx, `select coalesce(event_id, '') from orders where id = $1 and (customer, cents) = ($2, $3)`,
 				o.ID, o.Customer, o.Cents).Scan(&event)
 			if errors.Is(err, pgx.ErrNoRows) {
 				return errTaken

@@ -59,12 +59,20 @@ func TestOrders(t *testing.T) {
 		t.Errorf("another order of this id: status %d", status)
 	}
 
+	// An order from before the column event_id.
+	if _, err := db.Connect(t).Exec(t.Context(), `insert into orders (id, customer, cents) values ('6', 'eve', 100)`); err != nil {
+		t.Fatal(err)
+	}
+	if status, event := put("6", `{"customer": "eve", "cents": 100}`); status != http.StatusOK || event != "" {
+		t.Errorf("an order without event: status %d, event %q", status, event)
+	}
+
 	var orders, events string
-	if err := db.Pool.QueryRow(t.Context(), `select (select string_agg(id, ' ') from orders),
+	if err := db.Pool.QueryRow(t.Context(), `select (select string_agg(id, ' ' order by created_at) from orders),
 		(select string_agg(event_id || ' ' || key || ' ' || payload, ' ') from tidemark.outbox)`).Scan(&orders, &events); err != nil {
 		t.Fatal(err)
 	}
-	if want := first + ` 7 {"id": "7", "cents": 1200, "customer": "ada"}`; orders != "7" || events != want {
+	if want := first + ` 7 {"id": "7", "cents": 1200, "customer": "ada"}`; orders != "7 6" || events != want {
 		t.Errorf("orders %s, events %s, want %s", orders, events, want)
 	}
 }
