@@ -97,7 +97,7 @@ func state() dashboard {
 			without("none is closed"),
 	)
 	l.row(8,
-		l.series("Emits that stored nothing", "Until a day after the last. Their type is not registered or not enabled.", "short",
+		l.series("Emits that stored nothing", "Counted until a day after the latest one. Their type is not registered or not enabled.", "short",
 			query{`max by (domain, type, role) (tidemark_emit_unregistered_total)`, "{{domain}}/{{type}} by {{role}}"}),
 		l.series("Open numbers", "Numbers of the log below the watermark that a transaction holds.", "short", query{`max by (worker) (tidemark_worker_holes) > 0`, "{{worker}}"}),
 	)

@@ -115,9 +115,9 @@ func TestLiteralSecretIsRefused(t *testing.T) {
 	}{
 		"literal": {map[string]any{"unsigned": true, "headers": map[string]any{"Cookie": "hunter2"}}, "header Cookie holds a secret in plain text"},
 		"signs":   {map[string]any{"secret": "login"}, `options: secret "login" is for headers only (oauth2.login) and cannot sign`},
-		"key":     {map[string]any{"unsigned": true, "headers": map[string]any{"X-Key": map[string]any{"secret": "billing"}}}, `options: secret "billing" is a key for signing, and is sent in no header: give header X-Key a secret of its own`},
-		"old_key": {map[string]any{"unsigned": true, "headers": map[string]any{"X-Key": map[string]any{"secret": "rotated"}}}, `options: secret "rotated" is a key for signing, and is sent in no header: give header X-Key a secret of its own`},
-		"token":   {map[string]any{"unsigned": true, "headers": map[string]any{"X-Key": map[string]any{"secret": "shop"}}}, `options: secret "shop" is the token of a producer (commands.ingress), and is sent in no header: give header X-Key a secret of its own`},
+		"key":     {map[string]any{"unsigned": true, "headers": map[string]any{"X-Key": map[string]any{"secret": "billing"}}}, `options: secret "billing" is a signing key and cannot be used in a header: give header X-Key a secret of its own`},
+		"old_key": {map[string]any{"unsigned": true, "headers": map[string]any{"X-Key": map[string]any{"secret": "rotated"}}}, `options: secret "rotated" is a signing key and cannot be used in a header: give header X-Key a secret of its own`},
+		"token":   {map[string]any{"unsigned": true, "headers": map[string]any{"X-Key": map[string]any{"secret": "shop"}}}, `options: secret "shop" is the token of a producer (commands.ingress) and cannot be used in a header: give header X-Key a secret of its own`},
 	} {
 		options, err := json.Marshal(o.options)
 		if err != nil {

@@ -47,7 +47,7 @@ func (t *targets) webhook(route store.Route) (sink.Sink, error) {
 			made.Headers[name] = h.Text
 		} else if values := c.Secrets[h.Secret]; len(values) > 0 {
 			if use := onlyFor(c, h.Secret); use != "" {
-				return nil, fmt.Errorf("options: secret %q is %s, and is sent in no header: give header %s a secret of its own", h.Secret, use, name)
+				return nil, fmt.Errorf("options: secret %q is %s and cannot be used in a header: give header %s a secret of its own", h.Secret, use, name)
 			}
 			made.Headers[name] = values[0].Reveal()
 		} else if _, known := c.OAuth2[h.Secret]; known {
@@ -78,7 +78,7 @@ func (t *targets) webhook(route store.Route) (sink.Sink, error) {
 func onlyFor(c *config.Config, name string) string {
 	for _, s := range c.Secrets[name] {
 		if text := s.Reveal(); strings.HasPrefix(text, "whsec_") || strings.HasPrefix(text, "whsk_") {
-			return "a key for signing"
+			return "a signing key"
 		}
 	}
 	for _, p := range c.Commands.Ingress.Producers {

@@ -246,3 +246,25 @@ func TestVerifyKnowsNewDomains(t *testing.T) {
 	w.exec(`delete from tidemark.decision where seqs && '{[7,10)}'`)
 	w.wantRows(complaints, "fail W6 event without evidence: worker default: {[8,9)}")
 }
+
+// A domain that is taken from a paused worker and given again loses nothing: the cursor stays, and of what it read before no evidence
+// is asked for.
+func TestDomainGivenAgainToAPausedWorker(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`select tidemark.type_set('other', 'tick'); select tidemark.worker_set('default', '{"domains": ["test"]}')`)
+	emit := func() {
+		w.exec(`select tidemark.emit_strict(d, 'tick', '{"n": 1}') from unnest(array['test', 'other']) d`)
+	}
+	emit()
+	w.pass()
+	w.exec(`select tidemark.worker_set('default', '{"domains": ["test", "other"]}'); update tidemark.worker_cursor set begins_after = 0 where worker = 'default'`)
+	w.wantRows(complaints, "fail W6 event without evidence: worker default: {[2,3)}")
+	w.exec(`select tidemark.worker_pause('default', true, 'x'); select tidemark.worker_set('default', '{"domains": ["test"]}')`)
+	emit()
+	w.wantRows(`select r ->> 'status' from tidemark.route_worker_run() r`, "closed")
+	w.exec(`select tidemark.worker_set('default', '{"domains": ["test", "other"]}'), tidemark.worker_pause('default', false, 'x')`)
+	w.pass()
+	w.wantRows(complaints)
+	w.wantRows(`select worker from tidemark.event_evidence(4)`, "default")
+}
