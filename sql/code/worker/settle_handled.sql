@@ -1,5 +1,5 @@
--- Not a security definer, like tidemark.pass_settle. What is due inside by now waits for the next page: no timer would end
--- it here.
+-- Not a security definer, like tidemark.pass_settle. What is due inside by now waits for the next page: no timer
+-- would end it here.
 create or replace function tidemark.settle_handled(
     worker text,
     epoch bigint,
