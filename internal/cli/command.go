@@ -159,8 +159,8 @@ func (s *Session) noEmptyFlag(c Command) (err error) {
 	return err
 }
 
-// allUTF8 refuses a flag in another encoding: encoding/json would replace its bytes, and make one key of two. Names of files may
-// have any.
+// allUTF8 refuses a flag in another encoding: encoding/json would replace its bytes, and make one key of two. Names of files and
+// folders may have any.
 func (s *Session) allUTF8() (err error) {
 	s.Flags.Visit(func(flag *pflag.Flag) {
 		texts := []string{flag.Value.String()}
@@ -168,7 +168,8 @@ func (s *Session) allUTF8() (err error) {
 			texts = list.GetSlice()
 		}
 		name, _ := pflag.UnquoteUsage(flag)
-		if name != "FILE" && slices.ContainsFunc(texts, func(text string) bool { return !utf8.ValidString(text) }) {
+		path := name == "FILE" || name == "FOLDER" || name == "STATE"
+		if !path && slices.ContainsFunc(texts, func(text string) bool { return !utf8.ValidString(text) }) {
 			err = Usagef("--%s is not UTF-8", flag.Name)
 		}
 	})
