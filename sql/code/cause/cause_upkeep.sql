@@ -14,10 +14,11 @@ declare
     clock constant timestamptz := clock_timestamp();
     patience constant interval := '5 minutes';
     sample constant tidemark.storage_sample := (select s from tidemark.storage_sample s);
-    -- Not known where the clock was set back since. What was before a step forward looks older than it is.
-    last_ constant timestamptz := case when sample.at <= clock then sample.at end;
+    -- Not known where the clock was set back since; by less than 30 seconds is not recorded, and soon made up. What was
+    -- before a step forward looks older than it is.
+    last_ constant timestamptz := case when sample.at <= clock + interval '1 minute' then sample.at end;
     stepped constant timestamptz := (select max(s.at) from tidemark.clock_step s
-                                     where s.step > interval '0' or sample.at > clock);
+                                     where s.step > interval '0' or last_ is null);
     daemons record;
     began timestamptz;
     newest timestamptz;
@@ -47,6 +48,7 @@ begin
     -- A daemon calls maintain when it starts, and each minute.
     select min(case when h.state = 'alive' then d.started end) as started,
            string_agg(h.executor_id, ', ' order by h.executor_id) filter (where h.state = 'alive') as alive,
+           min(h.last_beat_at) filter (where h.state = 'alive') as beat,
            bool_or(h.state = 'silent') as silent
     into daemons
     from tidemark.heartbeat_health h
@@ -59,7 +61,9 @@ begin
                     else b.watched_since end as started) d
     where h.executor_id like 'daemon/%';
     if daemons.alive is not null then
-        began := greatest(last_, daemons.started, stepped);
+        -- Where the last beat is of the old clock, too, the next one records the step (tidemark.clock_compare).
+        began := greatest(last_, daemons.started, stepped,
+                          case when last_ is null and daemons.beat > clock then clock end);
         newest := clock;
     elsif daemons.silent then
         return; -- daemon_dead tells it
