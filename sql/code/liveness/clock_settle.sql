@@ -40,6 +40,7 @@ begin
                     until_ - clock_timestamp(), interval '1 ms')) * 1000)::text, true);
                 perform from tidemark.heartbeat h where h.executor_id = executor_ for update;
             end loop;
+            -- From here on for each lock.
             holder := 'deliveries, commands or jobs that wait are locked by another session';
             perform set_config('lock_timeout', ceil(extract(epoch from greatest(
                 until_ - clock_timestamp(), interval '1 ms')) * 1000)::text, true);
@@ -96,7 +97,7 @@ comment on function tidemark.clock_settle(text) is
     'replays and jobs of dead letters that wait for a time of the old clock are due as much sooner, and leases of '
     'those that died last no longer than they would have. Returns what it changed; no rows: no step is open. A step '
     'forward holds nothing. Workers of sources that are read by time are not concerned: see the finding '
-    'source_clock_back. Waits for passes under way and other locks, while beats and other passes wait for it: for 2 '
-    'seconds, or the lock_timeout of the session; then it raises lock_not_available (55P03) and has changed nothing: '
-    'call it again. Raises TM005 without a reason.';
+    'source_clock_back. Waits for passes under way, while beats and other passes wait for it: for 2 seconds, or the '
+    'lock_timeout of the session, and then for each row that another session has locked, for what is left of them. '
+    'Then it raises lock_not_available (55P03) and has changed nothing: call it again. Raises TM005 without a reason.';
 grant execute on function tidemark.clock_settle(text) to tidemark_admin;
