@@ -98,6 +98,23 @@ func TestLetterJobOfASourceWaitsForTheWorker(t *testing.T) {
 	w.exec(`select tidemark.route_pause('app', 'why')`)
 	w.wantRows(step, "100") // left out, as paused
 	w.wantRows(letterJobs, `1 replay waiting no daemon runs 200/250 {"paused": 100, "pending": 100}`)
+	w.exec(`select tidemark.letter_job_cancel(1, 'enough'), tidemark.route_resume('app', 'why')`)
+
+	// Nor for one whose letters have another code, or wait for the worker already.
+	w.exec(`update tidemark.dead_letter set route_id = (select id from tidemark.outbound_route where route_code = 'other') where error_code = 'P0002'`)
+	w.exec(`update tidemark.outbound_route set enabled = true, dry_run = false`)
+	w.exec(`delete from tidemark.pending where dead_letter_id is null`)
+	w.exec(full, "other")
+	w.exec(`select tidemark.letter_job_add('replay', 'fixed', source => 'outbox', error_code => 'P0001')`)
+	w.wantRows(step, "100")
+	w.wantRows(step, "0")
+	w.exec(`insert into tidemark.pending (worker_id, route_id, seq, attempt_no, replay, dead_letter_id)
+		select 1, l.route_id, 10000 + l.id, 1, true, l.id from tidemark.dead_letter l where l.error_code = 'P0002' and l.seq <> 250`)
+	w.exec(`select tidemark.letter_job_add('replay', 'fixed', source => 'outbox')`)
+	w.wantRows(step, "nothing is due") // one is left
+	w.exec(`insert into tidemark.pending (worker_id, route_id, seq, attempt_no, replay, dead_letter_id)
+		select 1, l.route_id, 10000 + l.id, 1, true, l.id from tidemark.dead_letter l where l.seq = 250`)
+	w.wantRows(step, "0")
 }
 
 // What stops a part is on record; the part is tried again after 10 seconds. Two sessions never do one job at once.
@@ -190,6 +207,15 @@ func TestLetterJobThatWaitsIsACause(t *testing.T) {
 	w.exec(`update tidemark.letter_job set route_id = null, source = 'outbox'`)
 	w.wantRows(causes, "warn 1 100 the 1000 of route app that it tried again before wait: closed by routes.enabled")
 	w.wantRows(cli, "tidemark gate open routes.enabled --reason 'a job waits'")
+
+	// Of a route of all domains what waits can be of closed ones.
+	w.exec(`select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('domain.test.enabled', false)`)
+	w.exec(`update tidemark.outbound_route set domain = '*'; update tidemark.pending set domain = 'test'`)
+	w.exec(`set role tidemark_reader`)
+	w.wantRows(causes, "warn 1 100 the 1000 of route app that it tried again before wait: closed by domain.test.enabled")
+	w.wantRows(cli, "tidemark gate open domain.test.enabled --reason 'a job waits'")
+	w.exec(`reset role; update tidemark.pending set domain = 'none' where seq = 2000`)
+	w.wantRows(causes) // the worker is at that one
 }
 
 // A job with a rate does the letters of a second at a time, and is not due again before that second is over.

@@ -37,7 +37,14 @@ begin
     left join tidemark.outbound_route r on r.id = coalesce(j.route_id, a.route_id)
     cross join lateral (
         select case when r.id is not null and j.action = 'replay'
-                         then tidemark.closed_delivery(r.worker, r.domain, r.id) end as gate) g
+                         then coalesce(
+                             tidemark.closed_delivery(r.worker, r.domain, r.id),
+                             -- Of a route of all domains the worker is at what is of others.
+                             (select format('domain.%s.enabled', min(c.domain))
+                              from (select p.domain from tidemark.pending p
+                                    where a.is_full and r.domain = '*' and p.route_id = r.id and p.replay
+                                      and p.domain = any (tidemark.closed_domains()) limit 1000) c
+                              having count(*) = a.letters)) end as gate) g
     cross join lateral tidemark.gate_opening(g.gate, r.worker, 'a job waits') o
     where j.finished_at is null
       and case when j.waits_since < clock - patience then true
