@@ -32,12 +32,13 @@ begin
                 when m.key in ('additionalProperties', 'items')
                     then schema ?| array['patternProperties', 'prefixItems']
                 when m.key in ('minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum') then k.kind <> 'number'
-                when m.key in ('minLength', 'maxLength', 'minItems', 'maxItems') then m.value::text !~ '^\d{1,9}$'
+                when m.key in ('minLength', 'maxLength', 'minItems', 'maxItems') then m.value::text !~ '^[0-9]{1,9}$'
                 when m.key in ('$comment', 'title', 'description') then k.kind <> 'string'
                 when m.key = 'deprecated' then k.kind <> 'boolean'
                 when m.key = '$schema' then m.value <> '"https://json-schema.org/draft/2020-12/schema"'
                 -- Below the root it is another schema's name.
-                when m.key = '$id' then pointer <> '' or m.value::text !~ '^"https?://[\w.-]+/[\w./-]*"$'
+                when m.key = '$id' then pointer <> ''
+                    or m.value::text !~ '^"https?://[[:alnum:]_.-]+/[[:alnum:]_./-]*"$'
                 else true end
             union all
             select unnest(tidemark.contract_unchecked(p.value, pointer || '/' || k || '/' || p.key))
