@@ -164,10 +164,10 @@ func (p *PartitionPage) json() (string, error) {
 	return strings.TrimSuffix(string(head), "}") + `,"calls":[` + strings.Join(calls, ",") + "]}", err
 }
 
-// CommandPartition calls tidemark.command_partition: where to go on, or why not.
-func (db *DB) CommandPartition(ctx context.Context, topic string, partition int32, topicID string, first, end int64) (next int64, held string, err error) {
-	err = db.querier.QueryRow(ctx, `select next_offset, coalesce(held, '') from tidemark.command_partition($1, $2, $3, $4, $5)`,
-		topic, partition, topicID, first, end).Scan(&next, &held)
+// CommandPartition calls tidemark.command_partition: where to go on, or why not. reached is where the cursor was before end was asked for.
+func (db *DB) CommandPartition(ctx context.Context, topic string, partition int32, topicID string, first, end, reached int64) (next int64, held string, err error) {
+	err = db.querier.QueryRow(ctx, `select next_offset, coalesce(held, '') from tidemark.command_partition($1, $2, $3, $4, $5, $6)`,
+		topic, partition, topicID, first, end, reached).Scan(&next, &held)
 	return next, held, err
 }
 

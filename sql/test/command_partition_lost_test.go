@@ -14,14 +14,16 @@ func TestCommandPartitionLost(t *testing.T) {
 	db := tidemarktest.NewDB(t)
 	s := serve(t, db)
 	executor := login(t, db, "executor", "tidemark_executor")
+	reached := int64(0)
 	at := func(next int64) {
 		t.Helper()
 		s.exec(`update tidemark.worker_cursor set watermark_id = $1::bigint::text where source = 'kafka:events'`, next)
+		reached = next
 	}
 	const fine = ""
 	look := func(want string) {
 		t.Helper()
-		equal(t, "held", one[string](executor.session, `select coalesce(held, '') from tidemark.command_partition('events', 0, 'T', 0, 20)`), want)
+		equal(t, "held", one[string](executor.session, `select coalesce(held, '') from tidemark.command_partition('events', 0, 'T', 0, 20, $1)`, reached), want)
 		findings := []string{"command_partition_held"}
 		if want == fine {
 			findings = nil
@@ -44,10 +46,20 @@ func TestCommandPartitionLost(t *testing.T) {
 	s.exec(`select tidemark.command_seek('events', 0, 9, 'what came after them is not needed')`)
 	look(fine)
 
+	// An offset that an operator has set ahead of the end is no loss: it is reached, and read from.
+	s.exec(`select tidemark.command_seek('events', 0, 30, 'what comes before it is not needed')`)
+	reached = 30
+	for range 2 {
+		look("the next offset is 30, and the partition has 0 to 20: records are lost, or the topic is another")
+	}
+	equal(t, "reached", one[string](executor.session, `select coalesce(held, '') from tidemark.command_partition('events', 0, 'T', 0, 30, 30)`), "")
+	at(9)
+	look(fine)
+
 	// A leader that ends before the cursor is not taken back by what comes later at these offsets.
 	at(30)
 	look("the next offset is 30, and the partition has 0 to 20: records are lost, or the topic is another")
-	equal(t, "held later", one[string](executor.session, `select coalesce(held, '') from tidemark.command_partition('events', 0, 'T', 0, 40)`),
+	equal(t, "held later", one[string](executor.session, `select coalesce(held, '') from tidemark.command_partition('events', 0, 'T', 0, 40, 30)`),
 		"the next offset is 30, and Kafka has lost the records from 20 on that were read: others may have their offsets now")
 	s.exec(`select tidemark.command_seek('events', 0, 9, 'they are read')`)
 	look(fine)
@@ -89,6 +101,29 @@ func TestCommandPartitionLostBesideAPass(t *testing.T) {
 	p.claim()
 	p.wantPass(`ran 2 {"processed": 1}`, "batch", p.record(1, "b", `{"id": 2}`, `{}`))
 	equal(t, "later", look(), "")
+}
+
+// CM7: while Kafka is asked where a partition ends, a daemon that the group has given up passes records that came after that end, or an operator
+// sets another offset. Nothing is lost.
+func TestCommandPartitionEndsLater(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := serve(t, db).partition()
+	executor := login(t, db, "executor", "tidemark_executor")
+	look := func(end, reached int64) string {
+		t.Helper()
+		return one[string](executor.session, `select coalesce(held, '') from tidemark.command_partition('events', 3, 'T', 0, $1, $2)`, end, reached)
+	}
+	p.place(20)
+	p.wantPass(`ran 21 {"processed": 1}`, "batch", p.record(20, "a", `{"id": 1}`, `{}`))
+	equal(t, "passed meanwhile", look(20, 20), "the next offset is 21, and the partition has 0 to 20: records are lost, or the topic is another")
+	equal(t, "then", look(21, 21), "")
+	p.wantRows(`select kind from tidemark.finding where closed_at is null`)
+
+	p.exec(`select tidemark.command_seek('events', 3, 15, 'test')`)
+	equal(t, "accepted", look(21, 15), "")
+	equal(t, "set back meanwhile", look(14, 21), "the next offset is 15, and the partition has 0 to 14: records are lost, or the topic is another")
+	equal(t, "then", look(15, 15), "")
 }
 
 // CM4, CM5, CM7: after an operator has named the first offset that was lost, other records have these offsets. They are none that were read

@@ -64,7 +64,7 @@ func (s *session) release(ctx context.Context) {
 			s.end(fmt.Errorf("partition %d of %s: %w", at.partition, at.topic, p.failure()))
 			return
 		}
-		next, why, err := store.New(s.db).CommandPartition(ctx, at.topic, at.partition, w.topicID, w.first, w.end)
+		next, why, err := store.New(s.db).CommandPartition(ctx, at.topic, at.partition, w.topicID, w.first, w.end, w.reached)
 		switch {
 		case err != nil: // asked again
 		case why != "":

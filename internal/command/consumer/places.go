@@ -21,10 +21,11 @@ import (
 type where struct {
 	topicID    string // empty: not known either
 	first, end int64
+	reached    int64 // where the cursor was before the end was asked for; 0: there was none
 	err        error
 }
 
-// locate asks the brokers, for each topic alone: what one does not answer keeps no other. It returns an error if no broker answers for any.
+// locate reads the cursors, and then asks the brokers, for each topic alone: what one does not answer keeps no other. It returns an error if no broker answers for any.
 func (s *session) locate(ctx context.Context, places []place) (map[place]where, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -32,12 +33,26 @@ func (s *session) locate(ctx context.Context, places []place) (map[place]where, 
 	for _, at := range places {
 		of[at.topic] = append(of[at.topic], at.partition)
 	}
+	reached := map[place]int64{}
+	for topic := range of {
+		cursors, err := store.New(s.db).CommandCursors(ctx, topic)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range cursors {
+			reached[place{topic, c.Partition}] = c.Next
+		}
+	}
 	var mu sync.Mutex
 	var topics sync.WaitGroup
 	all := map[place]where{}
 	for topic, partitions := range of {
 		topics.Go(func() {
 			found := s.locateIn(ctx, topic, partitions)
+			for at, w := range found {
+				w.reached = reached[at]
+				found[at] = w
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			maps.Copy(all, found)
@@ -89,7 +104,7 @@ func (s *session) locateIn(ctx context.Context, topic string, partitions []int32
 			all[at] = where{topicID: topicID, err: fmt.Errorf("the offsets are not known: %w", err)}
 			continue
 		}
-		all[at] = where{topicID, from.Offset, upto.Offset, nil}
+		all[at] = where{topicID: topicID, first: from.Offset, end: upto.Offset}
 	}
 	return all
 }
@@ -191,7 +206,7 @@ func (s *session) places(ctx context.Context, offsets map[string]map[int32]kgo.O
 			begins[at] = begin{where: w}
 			continue
 		}
-		next, held, err := store.New(s.db).CommandPartition(ctx, at.topic, at.partition, w.topicID, w.first, w.end)
+		next, held, err := store.New(s.db).CommandPartition(ctx, at.topic, at.partition, w.topicID, w.first, w.end, w.reached)
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ create or replace function tidemark.command_partition(
     topic_id text,
     first_offset bigint,
     end_offset bigint,
+    reached bigint default null,
     out next_offset bigint,
     out held text)
 language plpgsql volatile security definer
@@ -24,16 +25,18 @@ begin
             command_partition.first_offset::text, jsonb_build_object('topic_id', command_partition.topic_id))
     on conflict do nothing;
     insert into tidemark.heartbeat (executor_id) values (name) on conflict do nothing;
-    -- An operator has accepted the topic as it is.
+    -- An operator has accepted the topic as it is. Where its offset is ahead, nothing that was read is lost.
     update tidemark.worker_cursor c
     set metadata = c.metadata || jsonb_build_object('topic_id', command_partition.topic_id)
     where c.worker = 'commands' and c.source = feed and c.shard = command_partition.partition
-      and not c.metadata ? 'topic_id';
+      and not c.metadata ? 'topic_id' and c.watermark_id::bigint <= end_offset;
     select c.watermark_id::bigint, c.metadata ->> 'topic_id', (c.metadata ->> 'kept')::bigint
     into next_offset, known, kept
     from tidemark.worker_cursor c
     where c.worker = 'commands' and c.source = feed and c.shard = command_partition.partition;
-    if known = command_partition.topic_id and next_offset > end_offset then
+    -- While Kafka was asked where the partition ends, another daemon may have passed records that came after that end,
+    -- or an operator may have set the cursor.
+    if known = command_partition.topic_id and reached > end_offset and next_offset >= reached then
         -- Also when there are others at these offsets.
         perform tidemark.command_partition_lost(command_partition.topic, command_partition.partition, known,
                                                 end_offset);
@@ -72,8 +75,9 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.command_partition(text, integer, text, bigint, bigint) is
+comment on function tidemark.command_partition(text, integer, text, bigint, bigint, bigint) is
     'Where the consumer of commands goes on in a partition that has the offsets first_offset to before end_offset. '
-    'Makes the cursor, at first_offset, where there is none. held: why it must not go on, which is the finding '
-    'command_partition_held; null: it may.';
-grant execute on function tidemark.command_partition(text, integer, text, bigint, bigint) to tidemark_executor;
+    'Makes the cursor, at first_offset, where there is none. reached: where the cursor was before Kafka was asked for '
+    'end_offset; if it is past that, Kafka has lost what was read. Null: a look at that is left to another call. held: '
+    'why it must not go on, which is the finding command_partition_held; null: it may.';
+grant execute on function tidemark.command_partition(text, integer, text, bigint, bigint, bigint) to tidemark_executor;
