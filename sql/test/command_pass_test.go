@@ -290,6 +290,25 @@ func TestCommandJudgedByAnotherSchema(t *testing.T) {
 	p.wantInvoices("1", "2", "4")
 }
 
+// CM8: after an upgrade that has SQL look at the schemas anew, what the daemon has left to SQL is replayed; maintain looks.
+func TestCommandSchemaLookedAtAnew(t *testing.T) {
+	t.Parallel()
+	p := serve(t, tidemarktest.NewDB(t)).partition()
+	const judged = `{"judged": ""}`
+	for n, changes := range []string{judged, `{"judged": "another"}`} {
+		p.wantPass(fmt.Sprintf(`ran %d {"failed_terminal": 1}`, n+1), "alone", p.record(int64(n), fmt.Sprint("k", n), fmt.Sprintf(`{"id": %d, "sql": "select 1/0"}`, n+1), changes))
+	}
+	p.exec(`update tidemark.command set unchecked = null`)
+	equal(t, "counted", p.replay(`dry_run => true, failed => true`), `{"runs_again": 2}`)
+	equal(t, "replayed", p.replay(`reason => 'why', failed => true`), `{"runs_again": 2}`)
+	p.exec(`select * from tidemark.maintain()`)
+	p.wantRows(`select unchecked::text from tidemark.command`, "{}")
+
+	p.exec(`update tidemark.command set unchecked = null, payload_schema = '{"type": "object", "properties": {"mail": {"pattern": "^a"}}}'`)
+	p.exec(`select * from tidemark.maintain()`)
+	p.wantRows(`select unchecked::text from tidemark.command`, "{/properties/mail/pattern}")
+}
+
 // CM3: a key that is revoked, or a name that is not believed any more, also stops what was verified before: in a page, parked, and on record.
 func TestCommandVerifiedBefore(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,10 @@ declare
     clock constant timestamptz := clock_timestamp(); -- which an index can use as a condition
     s record;
 begin
+    -- An upgrade has left it open. A command that an operator is setting has it from there.
+    update tidemark.command c set unchecked = tidemark.contract_unchecked(c.payload_schema)
+    where c.id = any (array(
+        select k.id from tidemark.command k where k.unchecked is null for no key update skip locked));
     -- Its only proof is that the brokers let the producer write.
     if exists (select from tidemark.setting t where t.key = 'commands.shared_topic' and t.value = 'claimed') then
         perform tidemark.finding_open('producer_unproved', 'commands.shared_topic', 'warning',
