@@ -58,6 +58,24 @@ func TestCommandReplayOfDryRuns(t *testing.T) {
 	s.refused("TM004", "there is no service", `select tidemark.command_replay('nope', reason => 'why')`)
 }
 
+// CM8: a command that did not come from Kafka has no time of a record, in the dead letters of its replays neither; it ages since it was first kept.
+func TestCommandReplayWithoutARecordTime(t *testing.T) {
+	t.Parallel()
+	s := serve(t, tidemarktest.NewDB(t))
+	s.wantRun("failed_terminal sql.data", "a", `{"id": 1, "sql": "select 1/0"}`)
+	for range 2 {
+		equal(t, "fails again", s.replay(`reason => 'why', failed => true`), `{"runs_again": 1}`)
+		s.retry("a failed_terminal sql.data")
+	}
+	s.wantRows(`select concat_ws(' ', payload ->> 'replay_count', payload -> 'timestamp') from tidemark.outbox where type like 'dead_letter.%' order by seq`, "0 null", "1 null", "2 null")
+	s.wantRows(`select distinct concat_ws(' ', record_at, (select recorded_at from tidemark.command_record order by id limit 1) = (call ->> 'kept_at')::timestamptz) from tidemark.command_record
+		where replays > 0`, "t")
+	s.exec(`update tidemark.command_record set call = call || jsonb_build_object('kept_at', clock_timestamp() - interval '31 days') where replayed_at is null`)
+	s.exec(`update tidemark.command_claim set expires_at = clock_timestamp() - interval '9 days'`)
+	s.exec(`select * from tidemark.maintain()`)
+	equal(t, "expired", s.replay(`reason => 'why', failed => true`), `{"idempotency.expired": 1}`)
+}
+
 // CM8: a command that was failed_terminal runs again only if it is asked for, under its claim, and behind those of its ordering key.
 func TestCommandReplayOfFailures(t *testing.T) {
 	t.Parallel()

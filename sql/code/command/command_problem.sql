@@ -7,7 +7,8 @@ as $$
 declare
     allowed text[];
     rows_ integer;
-    record_at constant timestamptz := call ->> 'record_at';
+    -- What did not come from Kafka has the time at which it was kept.
+    record_at constant timestamptz := coalesce(call ->> 'record_at', call ->> 'kept_at');
     age constant interval := clock_timestamp() - record_at;
     -- Claims of records from before a longer retention are kept for the shorter one.
     kept constant interval := case when record_at < c.retention_from then least(c.retention, c.retention_before)

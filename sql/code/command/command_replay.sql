@@ -57,9 +57,11 @@ begin
     end if;
     for r in
         -- One that did not come from Kafka ages, too: its key may have been claimed and forgotten since.
-        select x.id, x.call || jsonb_build_object(
-            'record_at', coalesce(x.record_at, x.recorded_at), 'raw', jsonb_build_object(
-                'key', encode(x.key, 'base64'), 'value', encode(x.value, 'base64'), 'headers', x.headers)) as call
+        select x.id, x.call || jsonb_build_object('raw', jsonb_build_object(
+                'key', encode(x.key, 'base64'), 'value', encode(x.value, 'base64'), 'headers', x.headers))
+            || case when x.record_at is null
+                   then jsonb_build_object('kept_at', coalesce(x.call -> 'kept_at', to_jsonb(x.recorded_at)))
+                   else '{}' end as call
         from tidemark.command_record x
         left join tidemark.dead_letter l
             on x.why = 'dead_letter' and l.idempotency_key = tidemark.command_letter_key(x.id, x.replays)
