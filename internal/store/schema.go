@@ -9,7 +9,7 @@ import (
 
 // Migrations is how many files sql/migrations has. A constant, so that a program with handlers does not carry all SQL
 // with it; TestMigrationsOfTheLibrary holds it.
-const Migrations = 116
+const Migrations = 117
 
 // CheckSchema is migrate.Check for programs that carry no SQL: the schema may be newer, unless a migration that this
 // build does not know is marked as breaking; it may not be older.

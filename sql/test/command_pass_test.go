@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/tidemarkhq/tidemark/sql"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -430,6 +432,44 @@ func TestCommandAge(t *testing.T) {
 	later(120)
 	again(10, "redelivered")
 	p.refused("TM005", `no column "retention_from"`, `select tidemark.command_set($1, 'charge', 1, '{"retention_from": null}')`, p.name)
+}
+
+// CM8: where retention was raised before the upgrade to the release that notes it, the audit has it: also of a command that was deleted and registered
+// again.
+func TestCommandRetentionWasRaised(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := serve(t, db)
+	retention := func(command, days string) {
+		t.Helper()
+		s.command(command, fmt.Sprintf(`{"function": "app.charge", "retention": "%s days", "payload_schema": {"type": "object"}, "enabled": false}`, days))
+	}
+	for _, command := range []string{"anew", "charge", "long", "lower"} {
+		retention(command, "30")
+	}
+	retention("long", "31")
+	s.exec(`update tidemark.audit set at = at - interval '100 days'`)
+	retention("charge", "60")
+	retention("charge", "90")
+	retention("lower", "20")
+	s.exec(`select tidemark.command_delete($1, 'anew', 1, 'why')`, s.name)
+	retention("anew", "40")
+	s.exec(`create table raised as select id, retention_from, retention_before from tidemark.command where command in ('anew', 'charge')`)
+	s.exec(`update tidemark.command set retention_from = null, retention_before = null`)
+	files, err := fs.Glob(sql.Files, "migrations/*_command_raised.sql")
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	migration, err := fs.ReadFile(sql.Files, files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.begin()
+	s.exec(string(migration))
+	s.commit()
+	s.wantRows(`select concat_ws(' ', command, retention_before) from tidemark.command where retention_from is not null order by command`, "anew 30 days", "charge 30 days")
+	s.wantRows(`select c.command from tidemark.command c join raised r using (id) where c.retention_before = r.retention_before and c.retention_from between r.retention_from - interval '1 minute'
+		and r.retention_from + interval '1 minute' order by 1`, "anew", "charge")
 }
 
 // LI6: the function, or the role of the service, is dropped while commands come: what runs comes to its end, the next ones wait with a finding,
