@@ -109,24 +109,24 @@ it (tidemark command diff --against FILE).`,
 			if err != nil {
 				return cli.Hint(err, "tidemark command init SERVICE writes a bundle.")
 			}
+			notes := append([]bundle.Problem{}, b.Notes...)
 			if len(problems) > 0 {
 				b = nil
 			}
 			if s.JSON {
-				s.Object(linted{len(problems) == 0, append([]bundle.Problem{}, problems...), b})
-			}
-			for _, problem := range problems {
-				if !s.JSON {
+				s.Object(linted{len(problems) == 0, append([]bundle.Problem{}, problems...), notes, b})
+			} else {
+				for _, problem := range problems {
 					s.Line("%s", path.Join(filepath.ToSlash(s.Arg(0)), problem.String()))
+				}
+				for _, note := range notes {
+					s.Line("note: %s", path.Join(filepath.ToSlash(s.Arg(0)), note.String()))
 				}
 			}
 			if b == nil {
 				return cli.ExitWith(cli.StatusFailed, fmt.Errorf("the bundle %s has %s", s.Arg(0), cli.Count(len(problems), "problem")))
 			}
 			if !s.JSON {
-				for _, note := range b.Notes {
-					s.Line("note: %s", path.Join(filepath.ToSlash(s.Arg(0)), note.String()))
-				}
 				s.Line("service %s: %s, checksum %s: no problems", b.Service, cli.Count(len(b.Commands), "command"), b.Checksum[:12])
 			}
 			return nil
@@ -138,6 +138,7 @@ it (tidemark command diff --against FILE).`,
 type linted struct {
 	Valid    bool             `json:"valid"`
 	Problems []bundle.Problem `json:"problems"`
+	Notes    []bundle.Problem `json:"notes"`
 	Bundle   *bundle.Bundle   `json:"bundle"`
 }
 
