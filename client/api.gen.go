@@ -2596,7 +2596,7 @@ func (c *Client) KeysService(ctx context.Context, service string, body NewKey) (
 	return out, err
 }
 
-// DeleteServiceKey: Delete a key that was revoked or has expired.
+// DeleteServiceKey: Delete a key that was revoked or has expired; its kid can never be registered again.
 //
 // For the role admin.
 func (c *Client) DeleteServiceKey(ctx context.Context, service string, kid string, body Act) (out None, err error) {

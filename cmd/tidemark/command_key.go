@@ -36,7 +36,7 @@ func commandKey() cli.Command {
 				},
 			},
 			commandKeyAdd(),
-			cli.Delete("KID", "Delete a key that was revoked or has expired",
+			cli.Delete("KID", "Delete a key that was revoked or has expired; its kid can never be registered again",
 				func(ctx context.Context, s *cli.Session) error { return s.ProducerKeyDelete(ctx, s.Arg(0), s.Reason) }),
 			{
 				Use: "revoke KID", Short: "Revoke a key: nothing that it signed is taken any more, whenever that was", Role: "tidemark_admin",
@@ -75,7 +75,7 @@ func commandKeyAdd() cli.Command {
 	return cli.Command{
 		Use: "add KID", Short: "Register a producer's public key (Ed25519)", Role: "tidemark_admin", Reason: cli.MayGiveReason,
 		Long: `Register a producer's public key, a JWK with "kty": "OKP", "crv": "Ed25519" and "x". A file with a private key is
-refused. A kid is used once: for a new key of the same producer choose another, and revoke the old one when nothing signed with
+refused. A kid is used once, also after its key was deleted: for a new key of the same producer choose another, and revoke the old one when nothing signed with
 it is on its way any more. The times of records, as the brokers have them, decide whether a key was valid.`,
 		Example: `  tidemark command key add shop-1 --service billing --producer web-shop --public-key shop-1.jwk
   tidemark command key add shop-2 --service billing --producer web-shop --public-key shop-2.jwk --valid-until 2027-01-31T00:00:00Z`,

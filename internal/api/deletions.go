@@ -102,7 +102,7 @@ func (s *server) deletions() {
 		func(ctx context.Context, db *store.DB, in *commandGoes) error {
 			return db.CommandDelete(ctx, store.Command{Service: in.Service, Command: in.Command, Version: in.Version}, in.Body.Reason)
 		})
-	deletion(s, "/services/{service}/keys/{kid}", "a key that was revoked or has expired",
+	deletion(s, "/services/{service}/keys/{kid}", "a key that was revoked or has expired; its kid can never be registered again",
 		func(ctx context.Context, db *store.DB, in *keyGoes) error {
 			if err := keyOf(ctx, db, in.KeyPath); err != nil {
 				return err

@@ -32,8 +32,8 @@ begin
         -- As in tidemark.command_passes: the daemon has read the schema a moment ago.
         if c.unchecked is distinct from '{}' and judged <> md5(c.payload_schema::text) then
             raise exception using errcode = 'lock_not_available',
-                message = format('the schema of %s has changed since the daemon has read it', c.name),
-                hint = 'Nothing was done. Ask again: the daemon reads the schema of now.';
+                message = format('the schema of %s changed after the daemon read it', c.name),
+                hint = 'Nothing was done. Ask again: the daemon reads the current schema.';
         end if;
         select p.code, p.message into code, message from tidemark.command_problem(call, c) p;
     end if;
