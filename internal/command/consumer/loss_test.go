@@ -1,6 +1,7 @@
 package consumer_test
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -83,4 +84,44 @@ func TestConsumerOfALeaderWithoutTheEndAfterAFailure(t *testing.T) {
 			w.eventually(made, "1", "2", "3")
 		})
 	}
+}
+
+// CM7: a cursor that was past the end before Kafka was asked for it is held, also when others are at these offsets; not one that has gone past it
+// meanwhile.
+func TestConsumerOfAPartitionThatEndsBefore(t *testing.T) {
+	t.Parallel()
+	w := newService(t)
+	cluster := w.brokers(1, 1, w.topic)
+	w.send(0, w.make("a", 1))
+	stop, _ := w.run()
+	w.eventually(made, "1")
+	w.eventually(offsets, "kafka:"+w.topic+"/0 1")
+	stop()
+	at := func(next string) {
+		if _, err := w.db.Pool.Exec(t.Context(), `update tidemark.worker_cursor set watermark_id = $1, decided_through = $1 where source = $2`, next, "kafka:"+w.topic); err != nil {
+			t.Error(err)
+		}
+	}
+	var once sync.Once
+	cluster.ControlKey(int16(kmsg.ListOffsets), func(asked kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		if asked.(*kmsg.ListOffsetsRequest).Topics[0].Partitions[0].Timestamp == -1 { // the end
+			once.Do(func() { at("3") })
+		}
+		return nil, nil, false
+	})
+	held := `select detail from tidemark.finding where kind = 'command_partition_held' and closed_at is null`
+	stop, _ = w.run()
+	w.eventually(held, "the next offset is 3, and the partition has 0 to 1: records are lost, or the topic is another")
+	w.send(0, w.make("b", 2), w.make("c", 3), w.make("d", 4))
+	w.eventually(made, "1", "4")
+	w.eventually(held)
+	w.eventually(offsets, "kafka:"+w.topic+"/0 4")
+	stop()
+
+	at("6")
+	w.run()
+	w.eventually(held, "the next offset is 6, and the partition has 0 to 4: records are lost, or the topic is another")
+	w.send(0, w.make("e", 5), w.make("f", 6), w.make("g", 7))
+	w.eventually(held, "the next offset is 6, and Kafka has lost the records from 4 on that were read: others may have their offsets now")
 }
