@@ -254,6 +254,29 @@ select tidemark.route_set('batch', '{"enabled": false}')`)
 	w.wantRows(`select current_setting('search_path')`, `"$user", public`)
 }
 
+// A target prepares a statement once in its session: it is none of the transform's, which the same pass calls again.
+func TestTransformAndATargetThatPrepares(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`
+create table got (at bigint generated always as identity primary key, n int);
+create function same(p jsonb) returns jsonb language plpgsql as $$ begin return p; end $$;
+create function take(event jsonb) returns void language plpgsql as $$
+begin
+    if not exists (select from pg_prepared_statements where name = 'once') then
+        execute 'prepare once as insert into public.got (n) values ($1)';
+    end if;
+    execute format('execute once (%s)', event -> 'payload' -> 'n');
+end $$;
+select tidemark.route_set('app', '{"domain": "test", "target_kind": "sql", "target_ref": "public.take", "enabled": true, "dry_run": false,
+    "transform": "public.same", "ordering": "none"}')`)
+	w.exec(`select tidemark.emit('test', 'tick', jsonb_build_object('n', n)) from generate_series(1, 250) n`) // some waves
+	w.passes()
+	w.wantRows(`select error_detail from tidemark.dead_letter`)
+	w.wantRows(`select concat_ws(' ', count(*), count(distinct n)) from got`, "250 250")
+	w.wantRows(`select count(*)::text from pg_prepared_statements where name = 'once'`, "1")
+}
+
 // A transform that does not end is found as a target is, and the other events go on.
 func TestTransformHangs(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,10 @@ declare
     target record;
     ran boolean := false;
     name text;
+    -- One statement of the client calls this many times: those that a target has prepared in between stay.
+    known constant text[] := case when transformed.transform is not null then array(
+        select concat_ws(' ', quote_ident(p.name), p.statement)
+        from pg_prepared_statements p where p.prepare_time = statement_timestamp()) end;
     made jsonb[] := transformed.payloads;
     wrong record;
 begin
@@ -33,7 +37,11 @@ begin
         exception when others or assert_failure or query_canceled then
             -- A prepared statement outlasts the rollback, and may have the name of one that the client has prepared and
             -- goes on to execute. Its time is that of the client's statement under way.
-            for name in select p.name from pg_prepared_statements p where p.prepare_time = statement_timestamp() loop
+            for name in
+                select p.name from pg_prepared_statements p
+                where p.prepare_time = statement_timestamp()
+                  and concat_ws(' ', quote_ident(p.name), p.statement) <> all (known)
+            loop
                 execute format('deallocate %I', name);
             end loop;
             if found then
