@@ -51,14 +51,14 @@ func TimedOut(err error) bool { return HasCode(err, Timeout) }
 // SessionEnded reports whether the session ended while the statement ran: the server ended it with an error, or the connection
 // broke, or no answer came in time. A function can bring that about: an error ends the session that has set exit_on_error.
 func SessionEnded(err error) bool {
-	if err == nil {
+	if err == nil || unsent(err) {
 		return false
 	}
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
 		return refused.SeverityUnlocalized == "FATAL"
 	}
-	return Transient(err) && !unsent(err)
+	return Transient(err)
 }
 
 // WithKey adds to an error of a duplicate row in one of tidemark's tables which key it has: numbers, where evidence is recorded.
@@ -72,15 +72,16 @@ func WithKey(err error) error {
 
 // Refused reports whether it is certain that the statement changed nothing: the server refused it, or never got it.
 func Refused(err error) bool {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
-		return refused.SeverityUnlocalized == "ERROR" // FATAL ends a session also after a commit
+	if unsent(err) {
+		return true
 	}
-	return unsent(err)
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.SeverityUnlocalized == "ERROR" // FATAL ends a session also after a commit
 }
 
-// unsent reports whether it is certain that the server did not get the statement. Where a connection breaks while the answer to a
-// commit or a batch is awaited, pgx says that it is closed and that this is safe to try again, as it does where it was closed before.
+// unsent reports whether it is certain that the server did not get the statement. A server that refuses the connection does so with an
+// error of its own, FATAL, in the ConnectError. Where a connection breaks while the answer to a commit or a batch is awaited, pgx says
+// that it is closed and that this is safe to try again, as it does where it was closed before.
 func unsent(err error) bool {
 	var connect *pgconn.ConnectError
 	return errors.As(err, &connect) || pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)

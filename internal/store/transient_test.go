@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/testserver"
@@ -149,6 +150,27 @@ func TestSessionEnded(t *testing.T) {
 	}
 	if store.SessionEnded(nil) {
 		t.Error("no error")
+	}
+}
+
+// A server that refuses the connection got no statement, though it ends that connection with an error of its own.
+func TestConnectionIsRefused(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	if _, err := db.Pool.Exec(t.Context(), `create role tidemark_test_refused login connection limit 0`); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = db.Pool.Exec(context.Background(), `drop role tidemark_test_refused`) })
+	config := db.Pool.Config()
+	config.ConnConfig.User = "tidemark_test_refused"
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	_, err = pool.Exec(t.Context(), `select 1`)
+	if !store.HasCode(err, "53300") || !store.Refused(err) || store.SessionEnded(err) || !store.Transient(err) {
+		t.Errorf("%v: refused %v, ended %v, transient %v", err, store.Refused(err), store.SessionEnded(err), store.Transient(err))
 	}
 }
 
