@@ -84,23 +84,29 @@ func TestStrangersKeepNoPlaceOfIngress(t *testing.T) {
 	s.config.Commands.Ingress = config.Ingress{Listen: "127.0.0.1:0", Producers: map[string]config.IngressProducer{"shop": {Secret: "shop"}}}
 	p := run(t, s.config)
 	path := "/v1/commands/" + s.name + "/make/v1"
-	for n := range 2 * admin.MaxConns {
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.IngressAddr())
-		if err != nil {
-			t.Fatal(err)
+	for bad, want := range map[string]int{
+		"POST " + path: http.StatusUnauthorized, "POST /nothing": http.StatusNotFound, "GET " + path: http.StatusMethodNotAllowed,
+		"OPTIONS *": http.StatusBadRequest, "POST //x": http.StatusTemporaryRedirect, "GET /v1/../x": http.StatusTemporaryRedirect,
+	} {
+		for _, length := range []int{0, 100} { // of a body that does not come
+			for n := range admin.MaxConns + 1 {
+				conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.IngressAddr())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+				fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", bad, length)
+				answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					t.Fatalf("connection %d, %s of %d bytes: %v", n, bad, length, err)
+				}
+				if answer.StatusCode != want {
+					t.Errorf("%s of %d bytes: %s", bad, length, answer.Status)
+				}
+				answer.Body.Close()
+			}
 		}
-		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
-		bad := []string{"POST " + path, "POST /nothing", "GET " + path}[n%3]
-		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", bad)
-		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatalf("connection %d, %s: %v", n, bad, err)
-		}
-		if want := []int{http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed}[n%3]; answer.StatusCode != want {
-			t.Errorf("%s: %s", bad, answer.Status)
-		}
-		answer.Body.Close()
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+p.IngressAddr()+path, strings.NewReader(`{"id": 7}`))
 	if err != nil {

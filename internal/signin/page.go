@@ -59,11 +59,19 @@ func (s *SignIn) write(w http.ResponseWriter, status int, shown map[string]any) 
 
 // refuse tells a program what is wrong by a problem, and a person by a page, which leads to link.
 func (s *SignIn) refuse(w http.ResponseWriter, r *http.Request, p *api.Problem, link string) {
+	closeUnread(w, r)
 	if s.isAPI(r) {
 		api.Refuse(w, p)
 		return
 	}
 	s.write(w, p.Status, map[string]any{"Refused": true, "Problem": p.Detail, "Hint": p.Hint, "Link": link})
+}
+
+// closeUnread ends the connection with the answer: else the server reads the body of the request before it answers.
+func closeUnread(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Connection", "close")
+	}
 }
 
 // otherSite refuses a request that a page of another site makes.
@@ -85,6 +93,7 @@ func (s *SignIn) unknownHost(w http.ResponseWriter, r *http.Request) {
 func (s *SignIn) tooMany(w http.ResponseWriter, r *http.Request, to string) {
 	seconds := max(1, int(math.Ceil(s.tries.over().Sub(s.now()).Seconds())))
 	w.Header().Set("Retry-After", strconv.Itoa(seconds))
+	closeUnread(w, r)
 	again := fmt.Sprintf("Try again in %d s.", seconds)
 	if s.isAPI(r) {
 		api.Refuse(w, refusal(http.StatusTooManyRequests, errTooMany.Error(), again))

@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -11,6 +12,7 @@ import (
 	"html"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -701,4 +703,37 @@ func TestSessionsAreNotFixed(t *testing.T) {
 	}
 	d.client.Jar, _ = cookiejar.New(nil)
 	d.wants(200, "in: eve, viewer", "GET", "/", "Cookie: "+planted)
+}
+
+// A refusal is answered before the body has come, which it need never do.
+func TestBodiesOfRefusedAreNotRead(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, Options{Tokens: map[string]Token{"ci": {SHA256: sum("a token"), Role: api.Viewer}}})
+	for range tryLimit {
+		d.wants(401, "unknown", "GET", "/api/v1/status", "Authorization: Bearer guess")
+	}
+	address := strings.TrimPrefix(d.url, "http://")
+	for headers, want := range map[string]int{
+		"Host: " + address + "\r\nAuthorization: Bearer guess":       http.StatusTooManyRequests,
+		"Host: " + address + "\r\nOrigin: https://elsewhere.example": http.StatusForbidden,
+		"Host: elsewhere.example":                                    http.StatusForbidden,
+	} {
+		for _, path := range []string{"/api/v1/workers/default/pause", "/routes"} {
+			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\n%s\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", path, headers)
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatalf("%s to %s: %v", headers, path, err)
+			}
+			if answer.StatusCode != want {
+				t.Errorf("%s to %s: %s", headers, path, answer.Status)
+			}
+			answer.Body.Close()
+		}
+	}
 }

@@ -45,6 +45,7 @@ type Ingress struct {
 
 const (
 	waitForSlot  = 5 * time.Second
+	partingTime  = time.Second      // for what a stranger still sends
 	closingTime  = 20 * time.Second // longer than the driver takes to close a connection that does not answer (15 s), and the server to see it
 	askTime      = 5 * time.Second  // for the contract
 	retryAfter   = 5                // seconds, for a producer that is told to come again
@@ -60,7 +61,8 @@ func New(db store.Pool, o Options) *Ingress {
 		i.refuse(w, &failure{status: http.StatusNotFound, message: "there is only POST /v1/commands/SERVICE/COMMAND/vN"})
 	})
 	i.http = &http.Server{
-		Handler: mux, TLSConfig: o.TLS, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+		Handler: i.parted(mux), DisableGeneralOptionsHandler: true, TLSConfig: o.TLS, MaxHeaderBytes: 16 << 10,
+		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: writeTimeout, IdleTimeout: time.Minute,
 	}
 	return i
@@ -101,6 +103,18 @@ type failure struct {
 }
 
 func (f *failure) Error() string { return f.message }
+
+// parted ends the connection of a stranger with any answer, also of the mux itself: an idle one would keep a place from producers, as
+// would one on whose body the server waits.
+func (i *Ingress) parted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := i.producer(r); !ok {
+			w.Header().Set("Connection", "close")
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(partingTime))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
 
 // serve is a request from its bytes to its answer.
 func (i *Ingress) serve(w http.ResponseWriter, r *http.Request) {
@@ -266,11 +280,7 @@ func (i *Ingress) tell(ctx context.Context, e command.Envelope, r result, took t
 
 // refuse writes an answer that is no result.
 func (i *Ingress) refuse(w http.ResponseWriter, f *failure) {
-	switch f.status {
-	case http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed:
-		// Anyone gets these: an idle connection of theirs would keep a place from producers.
-		w.Header().Set("Connection", "close")
-	case http.StatusServiceUnavailable:
+	if f.status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	}
 	if f.status == http.StatusInternalServerError {
