@@ -145,7 +145,7 @@ func (a *App) Connect(ctx context.Context, p *Printer) (*pgx.Conn, error) {
 // ParseAddress reads the address of a database.
 func ParseAddress(address string) (*pgx.ConnConfig, error) {
 	if config.SplitsPassword(address) {
-		return nil, Hint(Usagef("the address of the database is malformed: an @, / or ? in it may be part of a password"), "In a password write @ as %40, / as %2F and ? as %3F.")
+		return nil, Hint(Usagef("the address of the database is malformed: an @, / or ? in it may be part of a password"), "Write each @ as %40 but for the one before the host, and in a password / as %2F and ? as %3F.")
 	}
 	parsed, err := pgx.ParseConfig(address)
 	if err != nil {

@@ -150,7 +150,7 @@ func TestDatabaseURLIsTheLastResort(t *testing.T) {
 		t.Errorf("is printed as another: %s %v", text, err)
 	}
 	_, err = load("f.yaml", nil, []string{"DATABASE_URL=mysql://x"}, "host")
-	if err == nil || err.Error() != "DATABASE_URL: database.url: must be a postgres:// URL (in a password, @ is %40, / is %2F and ? is %3F), or key=value pairs such as host=… dbname=…" {
+	if err == nil || err.Error() != "DATABASE_URL: database.url: must be a postgres:// URL (an @ is %40 but for the one before the host; in a password / is %2F and ? is %3F), or key=value pairs such as host=… dbname=…" {
 		t.Error(err)
 	}
 }
@@ -263,6 +263,11 @@ func TestSplitsPassword(t *testing.T) {
 		"postgres://u:p%40ss@h/x?application_name=a@b": false, "postgres://h/d?user=a@b": false, "postgres://h": false, "host=h password=a@b": false,
 		"postgres://u:p@ss@h/d": true, "postgres://u:p@s/s@h/d": true, "postgres://u:12/s@h/d": true, "postgres://u:12/s?x@h/d": true,
 		"postgres://u:12/s?a=x@h/d": true, "postgres://u:12?s@h/d": true, "postgres://u:p@s?x@h/d": true, "postgres://u:12#s@h/d": true, "postgres://u:p/s@h": true,
+		"postgres://db:5432/shop?user=app@tenant": false, "postgres://h1:5432,h2:5432/d?sslrootcert=/pki/a@b.pem": false,
+		"postgres://[::1]/d?application_name=a@b": false, "postgres://[::1]:5432/a@b": false, "postgres://u:p@[::1]:5432/d?user=a@b": false,
+		"postgres://u:p@h?application_name=a@b": false, "postgres://u@h/a@b": false, "postgres://h/d?sslmode=require&password=a@b": false,
+		"postgres://h:5432/a@b": true, "postgres://u@h:5432/a@b": true, "postgres://app:12/ssw0rd?x@db/y": true, "postgres://app:12/ssw0rd?a=x@db/y": true,
+		"postgres://u:p@s/t?x@h/d": true, "postgres://u:p@s/t?user=a&x@h/d": true, "postgres://u:[::1]/s@h/d": true,
 	} {
 		if got := SplitsPassword(address); got != want {
 			t.Errorf("%s: %v", address, got)

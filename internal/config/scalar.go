@@ -123,7 +123,7 @@ func checkForm(text string, tag reflect.StructTag) string {
 
 var formNames = map[string]string{ //nolint:gosec // token_url is a form, no token
 	"name":      "a plain name: " + plainForm,
-	"database":  "a postgres:// URL (in a password, @ is %40, / is %2F and ? is %3F), or key=value pairs such as host=… dbname=…",
+	"database":  "a postgres:// URL (an @ is %40 but for the one before the host; in a password / is %2F and ? is %3F), or key=value pairs such as host=… dbname=…",
 	"listen":    "HOST:PORT, such as 127.0.0.1:9321 or :9321",
 	"address":   "HOST:PORT, such as kafka-1.example.com:9092",
 	"token_url": "an https:// or http:// URL with a host, and no user, password or fragment in it",
@@ -148,19 +148,31 @@ func isDatabase(text string) bool {
 }
 
 // SplitsPassword tells whether a URL of a database may have a password with an @, / or ? in it. The driver ends the password there, and
-// takes the rest of it for the name of the host or of the database, or for a parameter, which errors print. So NAME:TEXT in front of a
-// / or ? is the beginning of a password if there is an @ behind it.
+// takes the rest of it for the name of the host or of the database, or for a parameter, which errors print. So NAME:TEXT is the beginning
+// of a password where an @, / or ? comes before the last @, also where TEXT may be a port. Only an @ in the value of a parameter that may
+// have one is not counted: a password does not go on with ?user= by chance.
 func SplitsPassword(address string) bool {
 	scheme, rest, isURL := strings.Cut(address, "://")
-	i := strings.IndexAny(rest, "@/?#")
-	if !isURL || strings.Contains(scheme, "=") || i < 0 {
+	if !isURL || strings.Contains(scheme, "=") {
 		return false
 	}
-	if rest[i] != '@' {
-		return strings.Contains(rest[:i], ":") && strings.Contains(rest[i:], "@")
+	front, query, _ := strings.Cut(rest, "?")
+	if strings.ContainsAny(front, "@/") && !slices.ContainsFunc(strings.Split(query, "&"), hasStrayAt) {
+		rest = front
 	}
-	beforeQuery, query, _ := strings.Cut(rest[i+1:], "?")
-	return strings.Contains(beforeQuery, "@") || !strings.Contains(beforeQuery, "/") && strings.Contains(query, "@")
+	_, password, _ := strings.Cut(addressIPv6.ReplaceAllString(rest[:max(0, strings.LastIndex(rest, "@"))], ""), ":")
+	return strings.ContainsAny(password, "@/?#")
+}
+
+var addressIPv6 = regexp.MustCompile(`\[[0-9A-Fa-f:.]+\](:[0-9]+)?`)
+
+// hasStrayAt tells whether there is an @ elsewhere than in the value of a parameter that may have one.
+func hasStrayAt(parameter string) bool {
+	key, _, _ := strings.Cut(parameter, "=")
+	return strings.Contains(parameter, "@") && !slices.Contains([]string{
+		"application_name", "dbname", "host", "krbspn", "options", "passfile", "password", "service", "servicefile",
+		"sslcert", "sslkey", "sslpassword", "sslrootcert", "user",
+	}, key)
 }
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?$`)
