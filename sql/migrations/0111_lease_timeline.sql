@@ -3,10 +3,9 @@
 
 set local role tidemark_owner;
 
-alter table tidemark.heartbeat add column lease_timeline text;
+-- The default is tidemark.timeline, also for cursors that nobody has claimed yet.
+alter table tidemark.heartbeat add column lease_timeline text not null
+    default (pg_catalog.pg_control_system()).system_identifier || '/'
+        || pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8);
 comment on column tidemark.heartbeat.lease_timeline is
-    'The cluster and the timeline on which the lease was taken (tidemark.timeline). On another one the lease is over: what its owner has read may not be in the log.';
-update tidemark.heartbeat
-set lease_timeline = (select c.system_identifier from pg_catalog.pg_control_system() c) || '/'
-    || pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8)
-where lease_owner is not null;
+    'The cluster and the timeline on which the lease was taken last (tidemark.timeline). On another one the lease is over: what its owner has read may not be in the log.';

@@ -12,6 +12,6 @@ from (
                                                     over (partition by a.object order by a.id))::interval as before
           from tidemark.audit a where a.object like 'command %' and a.action in ('insert', 'update', 'delete')) a
     join tidemark.command k on a.object = 'command ' || k.name
-    where a.retention > a.before and a.at > pg_catalog.clock_timestamp() - k.retention - interval '2 days'
+    where a.retention > a.before and a.at + k.retention + interval '2 days' > pg_catalog.clock_timestamp()
     group by k.id) r
 where c.id = r.id and c.retention_from is null;

@@ -303,11 +303,16 @@ func TestLeaseEndsWithTheTimeline(t *testing.T) {
 	}
 	w.wantRows(`select concat_ws(' ', object, before ->> 'timeline') from tidemark.audit where action = 'server_changed'`, "installation 1/00000000")
 
+	// Nor is the first epoch of a cursor that the standby has not seen claimed.
+	w.exec(`select tidemark.worker_set('second', '{"shards": 2}'), tidemark.gate_set('worker.second.enabled', true)`)
+	w.exec(`update tidemark.heartbeat set lease_timeline = '1/00000000' where lease_timeline = tidemark.timeline()`)
+	w.wantRows(`select (c.epoch > 1)::text from generate_series(0, 1) n, lateral tidemark.claim('second', 'you', '10 seconds', 'outbox', n) c`, "true", "true")
+
 	// So is a lease whose last settle is missing, as on a server that was put back without a new timeline.
 	epoch = one[int64](w, `select epoch from tidemark.claim('default', 'you', '10 seconds')`)
 	w.refused("TM011", "the server has lost it", settle, epoch, 2)
 	w.exec(settle, epoch, 1)
-	w.wantRows(`select watermark_id from tidemark.worker_cursor`, "1")
+	w.wantRows(`select watermark_id from tidemark.worker_cursor where worker = 'default'`, "1")
 	w.refused("TM011", "the server has lost it", settle, epoch, 3)
 	w.exec(settle, epoch, 2)
 }
