@@ -43,7 +43,7 @@ begin
                              (select format('domain.%s.enabled', min(c.domain))
                               from (select p.domain from tidemark.pending p
                                     where a.is_full and r.domain = '*' and p.route_id = r.id and p.replay
-                                      and p.domain = any (tidemark.closed_domains()) limit 1000) c
+                                      and p.domain = any (tidemark.closed_domains()) limit a.letters) c
                               having count(*) = a.letters)) end as gate) g
     cross join lateral tidemark.gate_opening(g.gate, r.worker, 'a job waits') o
     where j.finished_at is null

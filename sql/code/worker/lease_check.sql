@@ -17,10 +17,7 @@ begin
       and h.lease_timeline = tidemark.timeline()
     for update;
     if not found then
-        raise exception using errcode = 'TM011',
-            message = format('worker %s: epoch %s is over, another instance has taken the cursor, or the server is '
-                             'another one since', lease_check.worker, epoch),
-            hint = 'Nothing was written. The next owner of the lease reads these events.';
+        perform tidemark.lease_lost(lease_check.worker, lease_check.epoch);
     end if;
 end
 $$;

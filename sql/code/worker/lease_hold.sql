@@ -12,10 +12,7 @@ begin
       and h.last_status is distinct from 'released' and h.lease_timeline = tidemark.timeline()
     for key share;
     if not found then
-        raise exception using errcode = 'TM011',
-            message = format('worker %s: epoch %s is over, another instance has taken the cursor, or the server is '
-                             'another one since', lease_hold.worker, epoch),
-            hint = 'Nothing was written. The next owner of the lease reads these events.';
+        perform tidemark.lease_lost(lease_hold.worker, lease_hold.epoch);
     end if;
 end
 $$;

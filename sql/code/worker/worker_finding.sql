@@ -15,6 +15,7 @@ declare
     of_route constant boolean := worker_finding.kind in (
         'target_down', 'credentials_refused', 'two_copies', 'route_misconfigured');
     lease text;
+    elsewhere boolean;
 begin
     if worker_finding.kind is null
         or worker_finding.kind not in ('cursor_lease_conflict', 'cursor_watermark_regression', 'route_misconfigured',
@@ -47,27 +48,23 @@ begin
         perform tidemark.finding_close(worker_finding.kind, worker_finding.subject);
     else
         if worker_finding.kind = 'cursor_lease_conflict' then
-            if exists (
-                select from tidemark.heartbeat h
-                where h.executor_id in (worker_finding.subject,
-                                        tidemark.executor_id(worker_finding.subject, 'outbox', 0))
-                  and h.lease_timeline <> tidemark.timeline())
-                or exists (
-                    select from tidemark.audit a
-                    where a.object = 'installation' and a.action = 'server_changed'
-                      and a.at > clock_timestamp() - interval '10 minutes')
-            then
-                -- The lease ended with the server that it was taken on.
-                return;
-            end if;
             -- The subject is the worker, or one cursor of it.
             select format(', reported by pid %s, application "%s", user %s; %s', pg_backend_pid(),
                           current_setting('application_name'), tidemark.login(),
                           coalesce(format('the lease is of %s, epoch %s, until %s', h.lease_owner, h.lease_epoch,
                                           date_trunc('second', h.lease_until)),
-                                   'no instance has the lease now')) into lease
+                                   'no instance has the lease now')), h.lease_timeline <> tidemark.timeline()
+            into lease, elsewhere
             from tidemark.heartbeat h
             where h.executor_id in (worker_finding.subject, tidemark.executor_id(worker_finding.subject, 'outbox', 0));
+            if elsewhere or exists (
+                select from tidemark.audit a
+                where a.object = 'installation' and a.action = 'server_changed'
+                  and a.at > clock_timestamp() - interval '10 minutes')
+            then
+                -- The lease ended with the server that it was taken on.
+                return;
+            end if;
         end if;
         perform tidemark.finding_open(worker_finding.kind, worker_finding.subject,
             case worker_finding.kind when 'cursor_lease_conflict' then 'warning' else 'high' end::tidemark.severity,

@@ -13,6 +13,7 @@ declare
     row_ tidemark.worker;
     was integer;
     had text[];
+    widens boolean;
 begin
     perform set_config('tidemark.reason', coalesce(worker_set.reason, ''), true);
     perform tidemark.changes_check('worker', worker_set.changes, 'tidemark.worker', array['id', 'worker']);
@@ -74,7 +75,8 @@ begin
         raise exception using errcode = 'TM005',
             message = format('worker %s reads tables, each from its beginning', row_.worker);
     end if;
-    if had is not null and (row_.domains <@ had) is not true then
+    widens := had is not null and (row_.domains <@ had) is not true;
+    if widens then
         -- Of its new domains it has no evidence for what it has read, also in a page under way: tidemark.verify asks
         -- for none up to here.
         update tidemark.worker_cursor c
@@ -85,7 +87,7 @@ begin
     -- A page under way was read without its new domains: it is read again.
     update tidemark.heartbeat h
     set domain_scope = coalesce(row_.domains, '{}'),
-        lease_epoch = h.lease_epoch + (had is not null and (row_.domains <@ had) is not true)::integer
+        lease_epoch = h.lease_epoch + widens::integer
     where h.executor_id = any (array(
         select tidemark.executor_id(row_.worker, 'outbox', n) from generate_series(0, row_.shards - 1) n));
     return query
