@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
@@ -43,6 +45,18 @@ func newWorld(t *testing.T) world {
 	w.exec(`select tidemark.type_set('shop', 'order'), tidemark.type_set('shop', 'paid')`)
 	w.exec(`select tidemark.route_set('hook', '{"domain": "shop", "type": "order", "target_kind": "webhook", "target_ref": "https://example.com/", "options": {"unsigned": true}}')`)
 	return w
+}
+
+// service makes a service, and returns its name.
+func (w world) service() string {
+	w.t.Helper()
+	name := "s" + strings.ReplaceAll(strings.TrimPrefix(w.db.Name, "tidemark_test_"), "_", "-")
+	w.t.Cleanup(func() { // roles are of the cluster
+		role := pgx.Identifier{"tidemark_service_" + name}.Sanitize()
+		_, _ = w.db.Pool.Exec(context.Background(), "drop owned by "+role+"; drop role "+role)
+	})
+	w.exec(`select tidemark.service_set('` + name + `')`)
+	return name
 }
 
 func (w world) exec(sql string) {

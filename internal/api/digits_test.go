@@ -1,25 +1,18 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Values reach the database with every digit, whatever row they are for: a filter that rounds delivers another event.
 func TestValuesKeepTheirDigits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	service := "s" + strings.ReplaceAll(strings.TrimPrefix(w.db.Name, "tidemark_test_"), "_", "-")
-	t.Cleanup(func() { // roles are of the cluster
-		role := pgx.Identifier{"tidemark_service_" + service}.Sanitize()
-		_, _ = w.db.Pool.Exec(context.Background(), "drop owned by "+role+"; drop role "+role)
-	})
+	service := w.service()
 	w.exec(`create function public.charge(payload jsonb) returns jsonb language sql as 'select payload';
-		select tidemark.service_set('` + service + `'), tidemark.command_set('` + service + `', 'charge', 1, '{"function": "public.charge"}')`)
+		select tidemark.command_set('` + service + `', 'charge', 1, '{"function": "public.charge"}')`)
 	for _, number := range []string{"9007199254740993", "12345678901234567890.10", "0.1000000000000000055511151231257827", "1e400"} {
 		for _, c := range []struct{ method, path, set, stored string }{
 			{"PATCH", "/routes/hook", `{"payload_filter": {"a": [{"b": N}]}}`, `select payload_filter #>> '{a,0,b}' from tidemark.outbound_route where route_code = 'hook'`},

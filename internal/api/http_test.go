@@ -46,6 +46,24 @@ func TestRefusalsAreProblems(t *testing.T) {
 	}
 }
 
+// withoutBody sends a write whose body does not come, with these headers, and returns the status and the type of the answer.
+func withoutBody(t *testing.T, server *httptest.Server, headers string) (status int, contentType string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+	fmt.Fprintf(conn, "POST /api/v1/workers/default/pause HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%sContent-Length: 1000\r\n\r\n{", headers)
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatalf("%q: %v", headers, err)
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode, answer.Header.Get("Content-Type")
+}
+
 // A body that does not arrive is no body that is too long.
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
@@ -55,20 +73,9 @@ func TestSlowBodies(t *testing.T) {
 	}))
 	defer server.Close()
 	for _, key := range []string{"", "Idempotency-Key: k\r\n"} {
-		conn, err := net.Dial("tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
+		if status, of := withoutBody(t, server, key); status != http.StatusRequestTimeout || of != problemType {
+			t.Errorf("%q: %d %s", key, status, of)
 		}
-		defer conn.Close()
-		fmt.Fprintf(conn, "POST /api/v1/workers/default/pause HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%sContent-Length: 1000\r\n\r\n{", key)
-		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if answer.StatusCode != http.StatusRequestTimeout || answer.Header.Get("Content-Type") != problemType {
-			t.Errorf("%q: %s %s", key, answer.Status, answer.Header)
-		}
-		answer.Body.Close()
 	}
 }
 
@@ -79,21 +86,9 @@ func TestBodiesOfStrangersAreNotRead(t *testing.T) {
 	server := httptest.NewServer(w.api)
 	defer server.Close()
 	for _, key := range []string{"", "Idempotency-Key: k\r\n"} {
-		conn, err := net.Dial("tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
+		if status, of := withoutBody(t, server, key); status != http.StatusUnauthorized || of != problemType {
+			t.Errorf("%q: %d %s", key, status, of)
 		}
-		defer conn.Close()
-		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
-		fmt.Fprintf(conn, "POST /api/v1/workers/default/pause HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%sContent-Length: 1000\r\n\r\n{", key)
-		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatalf("%q: %v", key, err)
-		}
-		if answer.StatusCode != http.StatusUnauthorized || answer.Header.Get("Content-Type") != problemType {
-			t.Errorf("%q: %s %s", key, answer.Status, answer.Header)
-		}
-		answer.Body.Close()
 	}
 }
 

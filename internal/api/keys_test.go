@@ -1,11 +1,7 @@
 package api
 
 import (
-	"context"
-	"strings"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
@@ -14,12 +10,7 @@ import (
 func TestKeySpan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	service := "s" + strings.ReplaceAll(strings.TrimPrefix(w.db.Name, "tidemark_test_"), "_", "-")
-	t.Cleanup(func() { // roles are of the cluster
-		role := pgx.Identifier{"tidemark_service_" + service}.Sanitize()
-		_, _ = w.db.Pool.Exec(context.Background(), "drop owned by "+role+"; drop role "+role)
-	})
-	w.exec(`select tidemark.service_set('` + service + `')`)
+	service := w.service()
 	const key = `"producer": "shop", "public_key": {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}, "reason": "x"`
 	gets[store.ProducerKey](w, ada, "POST", "/services/"+service+"/keys", `{"kid": "span", "valid_from": "2099-01-01T00:00:00Z", "valid_until": "2099-02-01T00:00:00Z", `+key+`}`)
 	gets[store.ProducerKey](w, ada, "POST", "/services/"+service+"/keys", `{"kid": "open", `+key+`}`)

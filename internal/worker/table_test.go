@@ -331,28 +331,40 @@ func TestQuietTable(t *testing.T) {
 	eventually(t, db, `select concat_ws(' ', count(*), count(distinct id)) from taken`, "3 3")
 }
 
+// sweepsAlways makes a worker g of a Go program, whose source is always due for a sweep.
+func sweepsAlways(t *testing.T, db *tidemarktest.DB) {
+	t.Helper()
+	exec(t, db, births)
+	exec(t, db, `select tidemark.source_set('late', '{"table": "public.births", "id_column": "id", "timestamp_column": "born_at", "safety": "declared", "margin": "1 microsecond", "sweep_window": "1 hour", "sweep_every": "1 microsecond"}');
+		select tidemark.worker_set('g', '{"source": "table", "handler": "go"}');
+		select tidemark.worker_source_add('g', 'late'), tidemark.gate_set('worker.g.enabled', true)`)
+}
+
+// runSweeps runs the worker of sweepsAlways, whose pages may take a second.
+func runSweeps(t *testing.T, db *tidemarktest.DB) (stop func()) {
+	t.Helper()
+	_, stop = running(t, worker.New(db.Pool, worker.Options{
+		Worker: "g", Owner: "test/g", Lease: 20 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond,
+		StopTime: 5 * time.Second, Log: testLog(t),
+	}, worker.Table{
+		Source: "late", Paging: worker.NewPaging(store.Paging{PageSize: 5000, PageTimeout: 1}), Handle: takes,
+	}))
+	return stop
+}
+
 // A sweep reads for longer than a page may, each time: a Go program takes new rows all the same, and what follows the page in its
 // transaction has the session's own time.
 func TestTableReadTakesTooLong(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
-	exec(t, db, births)
-	exec(t, db, `select tidemark.source_set('late', '{"table": "public.births", "id_column": "id", "timestamp_column": "born_at", "safety": "declared", "margin": "1 microsecond", "sweep_window": "1 hour", "sweep_every": "1 microsecond"}');
-		select tidemark.worker_set('g', '{"source": "table", "handler": "go"}');
-		select tidemark.worker_source_add('g', 'late'), tidemark.gate_set('worker.g.enabled', true);
-		create sequence reads; create table ended (statement_timeout text);
+	sweepsAlways(t, db)
+	exec(t, db, `create sequence reads; create table ended (statement_timeout text);
 		create function at_commit() returns trigger language plpgsql as $$ begin insert into ended values (current_setting('statement_timeout')); return null; end $$;
 		create constraint trigger at_commit after insert on taken deferrable initially deferred for each row execute function at_commit();
 		insert into births (born_at) values (now() - interval '2 seconds')`)
 	exec(t, db, `do $$ begin execute replace(pg_get_functiondef('tidemark.source_read'::regproc), 'if plan.step = ''sweep'' then',
 		'if plan.step = ''sweep'' then perform nextval(''public.reads''), pg_sleep(3600);'); end $$`)
-	w := worker.New(db.Pool, worker.Options{
-		Worker: "g", Owner: "test/read", Lease: 20 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond,
-		StopTime: 5 * time.Second, Log: testLog(t),
-	}, worker.Table{
-		Source: "late", Paging: worker.NewPaging(store.Paging{PageSize: 5000, PageTimeout: 1}), Handle: takes,
-	})
-	running(t, w)
+	runSweeps(t, db)
 	eventually(t, db, `select (last_value >= 2)::text from reads`, "true")
 	exec(t, db, `insert into births (born_at) values (now() - interval '2 seconds')`)
 	eventually(t, db, exact, "0 0")
@@ -374,21 +386,12 @@ func takes(ctx context.Context, tx pgx.Tx, rows []store.Row) ([]store.FailedRow,
 func TestTableCountTakesTooLong(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
-	exec(t, db, births)
-	exec(t, db, `select tidemark.source_set('late', '{"table": "public.births", "id_column": "id", "timestamp_column": "born_at", "safety": "declared", "margin": "1 microsecond", "sweep_window": "1 hour", "sweep_every": "1 microsecond"}');
-		select tidemark.worker_set('g', '{"source": "table", "handler": "go"}');
-		select tidemark.worker_source_add('g', 'late'), tidemark.gate_set('worker.g.enabled', true);
-		alter table births alter born_at drop not null; create sequence counts;
+	sweepsAlways(t, db)
+	exec(t, db, `alter table births alter born_at drop not null; create sequence counts;
 		insert into births (born_at) select now() - n * interval '3 hours' from generate_series(1, 10) n`)
 	exec(t, db, `do $$ begin execute replace(pg_get_functiondef('tidemark.source_recount'::regproc), 'counts := got.counts;',
 		'counts := got.counts; if buckets > 10 and nextval(''public.counts'') > 0 then perform pg_sleep(3600); end if;'); end $$`)
-	w := worker.New(db.Pool, worker.Options{
-		Worker: "g", Owner: "test/count", Lease: 20 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond,
-		StopTime: 5 * time.Second, Log: testLog(t),
-	}, worker.Table{
-		Source: "late", Paging: worker.NewPaging(store.Paging{PageSize: 5000, PageTimeout: 1}), Handle: takes,
-	})
-	_, stop := running(t, w)
+	stop := runSweeps(t, db)
 	eventually(t, db, `select (last_value >= 2)::text from counts`, "true")
 	exec(t, db, `insert into births (born_at) values (null), (now() - interval '2 seconds')`)
 	eventually(t, db, exact, "0 0")
