@@ -36,8 +36,8 @@ var (
 
 // lockWriters stops emits, captures and passes before the installer changes anything, so that one that waits holds no lock that
 // the installer needs: it locks the log, the tables whose triggers are re-created, those that the migrations name, and the views.
-// Readers of what is not altered go on, but for the views, which are made anew. Sessions lock these in several orders, so a
-// deadlock is possible once the first is locked.
+// Sessions that read tables which no migration alters go on; those that read a view wait, since the installer makes all views anew.
+// Sessions lock these in several orders, so a deadlock is possible once the first is locked.
 // The further waits are less than a second in total: the installer gives up before PostgreSQL's deadlock check
 // (deadlock_timeout, 1 s) could end a transaction of an application.
 func lockWriters(left []migration) string {

@@ -174,7 +174,7 @@ func TestConnectionIsRefused(t *testing.T) {
 	}
 }
 
-// Where the answer to a commit is lost, alone or in a batch, the session has ended, and nobody knows whether it committed.
+// A lost answer to a commit, sent alone or in a batch, means that the session has ended. Whether the server committed is not known.
 func TestAnswerOfACommitIsLost(t *testing.T) {
 	t.Parallel()
 	pool, lose := testserver.Deaf(t, tidemarktest.NewDB(t).Pool)

@@ -3,7 +3,7 @@
 
 set local role tidemark_owner;
 
--- The default is tidemark.timeline, also for cursors that nobody has claimed yet.
+-- The default is what tidemark.timeline returns: a cursor that no worker has claimed yet belongs to a server, too.
 alter table tidemark.heartbeat add column lease_timeline text not null
     default (pg_catalog.pg_control_system()).system_identifier || '/'
         || pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8);

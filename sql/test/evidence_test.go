@@ -293,7 +293,7 @@ func TestLeaseEndsWithTheTimeline(t *testing.T) {
 	w.refused("TM011", another, `select from tidemark.pass_read('default', $1, 10, null, null, null, null)`, epoch)
 	w.wantRows(`select watermark_id from tidemark.worker_cursor`, "0")
 
-	// The promoted standby lacks the claim: its number is given to nobody else.
+	// The promoted standby lacks the claim. The next claim there gets another epoch.
 	w.exec(`update tidemark.heartbeat set lease_epoch = $1, lease_owner = null, lease_until = null`, epoch-1)
 	w.exec(`select tidemark.claim('default', 'you', '10 seconds')`)
 	w.refused("TM011", another, settle, epoch, 1)

@@ -86,7 +86,7 @@ func TestListenersLearnNothingOfRestricted(t *testing.T) {
 	s.wantSignals("app", `{"layer": "event", "event_domain": "app"}`)
 }
 
-// A domain that is not registered wakes nobody, and may be no name of a channel.
+// Emit notifies no channel for a domain that is not registered: PostgreSQL may refuse its name as that of a channel.
 func TestUnregisteredDomainsWakeNobody(t *testing.T) {
 	t.Parallel()
 	s := open(t, tidemarktest.NewDB(t), "s")
